@@ -1,0 +1,88 @@
+"""Retrograde: exact derivatives of the NumPy code you already have."""
+
+from retrograde import rules as _rules  # fills the table
+from retrograde import trace as _trace  # gives the traced value its operators and protocols
+from retrograde.errors import (
+    AlreadyUsedError,
+    ConversionError,
+    DroppedGradientWarning,
+    EndedError,
+    FrozenBufferError,
+    HashError,
+    InputError,
+    LossError,
+    MissingExtraError,
+    MissingRuleError,
+    MutationError,
+    PickleError,
+    PullbackError,
+    RetrogradeError,
+    RetrogradeWarning,
+    ScalarError,
+    SeedError,
+    UnsupportedArgumentError,
+)
+from retrograde.forward.jvp import jvp, pushforward
+from retrograde.reverse.back import back
+from retrograde.reverse.checkpoint import checkpointed
+from retrograde.reverse.gradient import grad, gradient, value_and_grad, withgradient
+from retrograde.reverse.params import Grads, Params, istracked, param
+from retrograde.reverse.pullback import pullback
+from retrograde.tools.buffer import Buffer
+from retrograde.tools.dropping import dropgrad, ignore
+from retrograde.tools.forwarddiff import forwarddiff
+from retrograde.tools.hooks import hook, showgrad
+from retrograde.tools.jacobian import diaghessian, hessian, hvp, jacobian, withjacobian
+from retrograde.tools.primitive import primitive
+from retrograde.trace.handle import data
+from retrograde.trace.interception import options
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AlreadyUsedError",
+    "Buffer",
+    "ConversionError",
+    "DroppedGradientWarning",
+    "EndedError",
+    "FrozenBufferError",
+    "Grads",
+    "HashError",
+    "InputError",
+    "LossError",
+    "MissingExtraError",
+    "MissingRuleError",
+    "MutationError",
+    "Params",
+    "PickleError",
+    "PullbackError",
+    "RetrogradeError",
+    "RetrogradeWarning",
+    "ScalarError",
+    "SeedError",
+    "UnsupportedArgumentError",
+    "back",
+    "checkpointed",
+    "data",
+    "diaghessian",
+    "dropgrad",
+    "forwarddiff",
+    "grad",
+    "gradient",
+    "hessian",
+    "hook",
+    "hvp",
+    "ignore",
+    "istracked",
+    "jacobian",
+    "jvp",
+    "options",
+    "param",
+    "primitive",
+    "pullback",
+    "pushforward",
+    "showgrad",
+    "value_and_grad",
+    "withgradient",
+    "withjacobian",
+]

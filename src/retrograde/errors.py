@@ -1,0 +1,161 @@
+"""Every error and warning of the library.
+
+RetrogradeError
+├── ScalarError            (TypeError)            a loss that is not one real number
+├── LossError              (ValueError)           an infinite or a NaN loss
+├── SeedError              (ValueError)           a seed whose shape is not the output's
+├── AlreadyUsedError       (RuntimeError)         a second sweep of a graph that was freed
+├── EndedError             (RuntimeError)         a traced value that outlived its transform
+├── ConversionError        (TypeError)            a conversion that would lose the derivative
+├── MutationError          (TypeError)            a write that would lose the derivative
+├── FrozenBufferError      (RuntimeError)         a write to a Buffer after its copy
+├── InputError             (TypeError)            an argument that cannot be differentiated
+├── MissingRuleError       (NotImplementedError)  a function that has no derivative rule
+├── UnsupportedArgumentError (TypeError)          an argument that a rule does not know
+├── PullbackError          (ValueError)           a rule that returned something impossible
+├── HashError              (TypeError)            a traced value used as a dictionary key
+├── PickleError            (TypeError)            a traced value sent to another process
+└── MissingExtraError      (ImportError)          an optional package that is not installed
+
+RetrogradeWarning          (UserWarning)
+└── DroppedGradientWarning                        a gradient dropped because a tool is defined to drop it
+
+Each message is one sentence of fact with the values seen, the user's file and line, and numbered ways out.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import FrameType, TracebackType
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+class RetrogradeError(Exception):
+    """The root of the library's own errors.
+
+    Args:
+        fact: one sentence, with the values that were seen.
+        ways: what the user can write instead, most likely first.
+    """
+
+    def __init__(self, fact: str, *ways: str) -> None:
+        self.fact = fact
+        self.ways = ways
+        place = user_location()
+        text = f"{fact}  ({place})" if place else fact
+        if ways:
+            text += "\n" + "\n".join(f"  {number}. {way}" for number, way in enumerate(ways, 1))
+        super().__init__(text)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # An error made in a worker process keeps its text (and so the worker's file and line).
+        return _rebuild, (type(self), self.fact, self.ways, self.args[0])
+
+
+def _rebuild(kind: type[RetrogradeError], fact: str, ways: tuple[str, ...], text: str) -> RetrogradeError:
+    error = kind.__new__(kind)
+    error.fact, error.ways, error.args = fact, ways, (text,)
+    return error
+
+
+class ScalarError(RetrogradeError, TypeError):
+    """A gradient was asked of something that is not one real number."""
+
+
+class LossError(RetrogradeError, ValueError):
+    """The loss is infinite or NaN, so that no gradient of it means anything."""
+
+
+class SeedError(RetrogradeError, ValueError):
+    """A seed does not have the shape or the structure of the output."""
+
+
+class AlreadyUsedError(RetrogradeError, RuntimeError):
+    """A graph was swept with once=True before and is gone."""
+
+
+class EndedError(RetrogradeError, RuntimeError):
+    """A traced value was used after the transform that made it had ended."""
+
+
+class ConversionError(RetrogradeError, TypeError):
+    """A traced value was converted to something that cannot carry a derivative."""
+
+
+class MutationError(RetrogradeError, TypeError):
+    """A write would lose a derivative."""
+
+
+class FrozenBufferError(RetrogradeError, RuntimeError):
+    """A Buffer was written to after it had been copied."""
+
+
+class InputError(RetrogradeError, TypeError):
+    """An argument of a kind that cannot be differentiated."""
+
+
+class MissingRuleError(RetrogradeError, NotImplementedError):
+    """A function without a derivative rule was given a traced value."""
+
+
+class UnsupportedArgumentError(RetrogradeError, TypeError):
+    """A rule was given an argument that it does not know."""
+
+
+class PullbackError(RetrogradeError, ValueError):
+    """A pullback or pushforward returned the wrong number or shape of derivatives."""
+
+
+class HashError(RetrogradeError, TypeError):
+    """A traced value has no hash."""
+
+
+class PickleError(RetrogradeError, TypeError):
+    """A traced value inside a running transform cannot be pickled."""
+
+
+class MissingExtraError(RetrogradeError, ImportError):
+    """An optional dependency is not installed."""
+
+
+class RetrogradeWarning(UserWarning):
+    """The root of the library's own warnings."""
+
+
+class DroppedGradientWarning(RetrogradeWarning):
+    """A gradient was dropped, as the tool in use is defined to do."""
+
+
+def is_ours(frame: FrameType) -> bool:
+    """Whether the frame runs code of this package, generated code included."""
+    name = frame.f_code.co_filename
+    return name.startswith((_PACKAGE, "<retrograde"))
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame that is neither this library's nor NumPy's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and (is_ours(frame) or frame.f_globals.get("__name__", "").partition(".")[0] == "numpy"):
+        frame = frame.f_back
+    return frame
+
+
+def user_location() -> str:
+    """`file.py:12` of the user's innermost line, or an empty string."""
+    frame = user_frame()
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}" if frame else ""
+
+
+def without_our_frames(trace: TracebackType | None) -> TracebackType | None:
+    """The same traceback with only the frames that are not this library's."""
+    kept = []
+    while trace is not None:
+        if not is_ours(trace.tb_frame):
+            kept.append(trace)
+        trace = trace.tb_next
+    result: TracebackType | None = None
+    for entry in reversed(kept):
+        result = TracebackType(result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return result

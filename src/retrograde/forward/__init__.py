@@ -1,0 +1,4 @@
+"""Owns forward mode: tangents carried along with the values.
+
+Must not know tapes, nor any formula.
+"""

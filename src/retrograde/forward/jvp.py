@@ -1,0 +1,106 @@
+"""Pushforwards: the value of a function, and its derivative along directions of its arguments."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import optree
+
+from retrograde.errors import SeedError
+from retrograde.forward.level import ForwardLevel
+from retrograde.trace.handle import Traced, is_traced, like_of, make, shape_of
+from retrograde.trace.running import interruptible, run
+from retrograde.trace.structure import NAMESPACE, Inputs, flatten, is_variable, unflatten, zero_like
+
+
+@interruptible
+def jvp(f: Callable[..., Any], primals: Any = None, tangents: Any = None, **kwargs: Any) -> Any:
+    """The value of `f` and its derivative along `tangents`: `y, y_dot = jvp(f, primals, tangents)`.
+
+    Args:
+        f: returns a number, an array or a nested container of these.
+        primals: the tuple of arguments of `f`.
+        tangents: a tuple of the same structure and shapes; None for a leaf stands for zeros.
+        **kwargs: passed to `f`.
+
+    Returns:
+        `y`, and `y_dot` in the structure and shapes of `y`; zeros where no path leads to the output.
+
+    Raises:
+        SeedError: the tangents do not fit the primals.
+
+    >>> jvp(lambda x: x * x, (3.0,), (1.0,))
+    (9.0, 6.0)
+    """
+    if primals is None:
+        return functools.partial(jvp, f, **kwargs)
+    return _push(f, tuple(primals), tuple(tangents), kwargs)
+
+
+@interruptible
+def pushforward(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The value of `f` and its pushforward: `y, push = pushforward(f, *args)`.
+
+    `push(*tangents)` runs `f` once more and returns the tangent of `y`.
+    """
+    if not args:
+        return functools.partial(pushforward, f, **kwargs)
+
+    def push(*tangents: Any) -> Any:
+        return _push(f, args, tangents, kwargs)[1]
+
+    return f(*args, **kwargs), push
+
+
+def _push(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if len(primals) != len(tangents):
+        raise SeedError(f"{len(primals)} primals were given {len(tangents)} tangents", "one tangent for each primal")
+    level = ForwardLevel()
+    directions = iter(_directions(primals, tangents))
+
+    def lift(primal: Any) -> Traced:
+        return make(primal, next(directions), level)
+
+    inputs = Inputs(primals, lift)
+    outputs = run(level, f, inputs.args, kwargs)
+    ys, structure = flatten(outputs)
+    values, dots = [], []
+    for y in ys:
+        traced = is_traced(y) and y.level is level
+        values.append(y.primal if traced else y)
+        dots.append(y.link if traced else zero_like(y) if is_variable(y) else None)
+    return unflatten(structure, values), unflatten(structure, dots)
+
+
+def _directions(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> list[Any]:
+    """One tangent for each variable among the leaves of the primals."""
+    directions = []
+    for primal, tangent in zip(primals, tangents, strict=True):
+        leaves, structure = flatten(primal)
+        if structure is None:
+            dots = [tangent]
+        elif tangent is None:
+            dots = [None] * len(leaves)
+        else:
+            dots = optree.tree_leaves(tangent, none_is_leaf=True, namespace=NAMESPACE)
+        if len(dots) != len(leaves):
+            raise SeedError(f"a primal of {len(leaves)} leaves was given a tangent of {len(dots)}", "the same containers")
+        directions += [_checked(dot, leaf) for dot, leaf in zip(dots, leaves, strict=True) if is_variable(leaf)]
+    return directions
+
+
+def _checked(dot: Any, primal: Any) -> Any:
+    if dot is None:
+        return zero_like(primal)
+    if not is_traced(dot):
+        dot = np.asarray(dot)[()]
+    shape, dtype = like_of(primal)
+    if shape_of(dot) != shape:
+        raise SeedError(f"the tangent has shape {shape_of(dot)}; the primal has shape {shape}")
+    have = like_of(dot)[1]
+    if have.kind == "c" and dtype.kind != "c":
+        raise SeedError(f"the tangent is complex; the primal is real ({dtype})", "np.real(tangent)")
+    return dot if getattr(dot, "dtype", None) == dtype else dot.astype(dtype)

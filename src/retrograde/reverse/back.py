@@ -1,0 +1,75 @@
+"""`back`: a sweep from a value that was computed of parameters, into their gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from retrograde.errors import AlreadyUsedError, InputError
+from retrograde.reverse.graph import nodes_behind
+from retrograde.reverse.loss import check_loss
+from retrograde.reverse.params import Cell, Param, accumulate
+from retrograde.reverse.pullback import checked_leaf
+from retrograde.reverse.sweep import result, sweep
+from retrograde.trace.handle import is_traced
+from retrograde.trace.level import Node
+from retrograde.trace.ops import LEAF, REACHED
+from retrograde.trace.recording import PARAMS
+from retrograde.trace.running import interruptible
+
+# What a value is linked to after its graph was freed.
+FREED: Node = (0, LEAF, None)
+
+
+@interruptible
+def back(y: Any, y_bar: Any = None, once: bool = True) -> None:
+    """Sweep back from `y` and add to the `.grad` of every parameter that it was computed of, in place.
+
+    Args:
+        y: what was computed. Nothing happens if it is not tracked.
+        y_bar: the seed, in the shape of `y`; without one, `y` must be a finite real number.
+        once: free the graph while sweeping. Other outputs that share a part of it keep that part.
+
+    Raises:
+        AlreadyUsedError: `y` was swept with `once=True` before.
+        ScalarError, LossError: as `gradient`, if no seed is given.
+        SeedError: the seed has another shape than `y`.
+
+    If anything raises, no `.grad` has changed.
+    """
+    if not is_traced(y):
+        return
+    if y.level is not PARAMS:
+        raise InputError(
+            "back(y) needs a y that was computed of parameters outside of a transform; this one belongs to a running one",
+            "gradient or pullback inside the function",
+        )
+    if y.link is FREED:
+        raise AlreadyUsedError(
+            "this value's graph was already used by back(y) and freed",
+            "back(y, once=False), to keep the graph for another sweep",
+            "compute y again",
+        )
+    if y_bar is None:
+        check_loss(y, "back")
+        y_bar = 1.0
+    else:
+        y_bar = checked_leaf(y_bar, y.primal)
+    end = y.link
+    nodes, repeatable = nodes_behind([end])
+    leaves = [node for node in nodes if node[1] is LEAF]
+
+    def start() -> dict[int, Any]:
+        cotangents = dict.fromkeys((node[0] for node in nodes), None)
+        cotangents[end[0]] = y_bar
+        return cotangents
+
+    inner = [node for node in nodes if node[1] is not LEAF]
+    cotangents = sweep(inner, start, [leaf[0] for leaf in leaves], repeatable)
+    changes: list[tuple[Cell, Any]] = []
+    for leaf in leaves:
+        x_bar = result(cotangents, leaf[0])
+        if x_bar is not None and x_bar is not REACHED:
+            changes.append((leaf[2], x_bar))
+    accumulate(changes)
+    if once and not isinstance(y, Param):
+        y.link = FREED

@@ -1,0 +1,161 @@
+"""Checkpoints: a part of a function that is run again during the sweep instead of being recorded.
+
+On the first run the level records nothing; only the values of it that the part used are noted, whether they were
+passed or closed over. When the sweep comes to the part, the level is opened again, the part is run on the same traced
+values, and the nodes that it records now are swept at once, into the same cotangents. So memory holds one part at a
+time, and closures need no special care.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from functools import cache
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from retrograde.errors import PullbackError
+from retrograde.reverse.graph import nodes_behind
+from retrograde.reverse.sweep import run_nodes
+from retrograde.trace.handle import Traced, is_traced, make, plain
+from retrograde.trace.level import CONTEXT, Level, Node, begin, finish, suspended
+from retrograde.trace.ops import OUTPUT, Op
+from retrograde.trace.recording import PARAMS
+from retrograde.trace.structure import flatten, is_variable, unflatten
+
+# Reopening a level changes it for everybody who holds it; sweeps over checkpoints take turns.
+_reopening = threading.RLock()
+
+
+def checkpointed(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """`f(*args, **kwargs)`, of which reverse mode keeps the arguments only and computes the rest again in its sweep.
+
+    Costs one more run of `f`, saves the memory of its intermediate values; may be nested. `f` must return the same
+    values when it is run again, so random numbers must be passed to it as arguments.
+
+    Raises:
+        PullbackError: (by the sweep) `f` returned other values in its second run.
+    """
+    levels = CONTEXT.get().levels
+    level = levels[-1] if levels else PARAMS
+    if not level.records:
+        return f(*args, **kwargs)
+    with suspended(level) as suspension:
+        outputs = f(*args, **kwargs)
+    ys, structure = flatten(outputs)
+    if not suspension.met:
+        return outputs
+    # Traced values that f passes through or returns untouched are outputs like all others.
+    for y in ys:
+        if is_traced(y) and y.level is level:
+            suspension.met[id(y.link)] = y.link
+    values = [y.primal if is_traced(y) and y.level is level else y for y in ys]
+    links = tuple(suspension.met.values())
+    part = _Part(level, f, args, kwargs, values, CONTEXT.get().leaves)
+    whole = (level.number(), _checkpoint_op(len(links)), *links, part)
+    level.append(whole)
+
+    def output(position: int, value: Any) -> Traced:
+        node = (level.number(), OUTPUT, whole, position, len(values))
+        level.append(node)
+        return make(value, node, level)
+
+    return unflatten(structure, [output(i, v) if is_variable(v) else v for i, v in enumerate(values)])
+
+
+class _Part:
+    """What a checkpoint keeps."""
+
+    __slots__ = ("args", "f", "kwargs", "leaves", "level", "values")
+
+    def __init__(
+        self,
+        level: Level,
+        f: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        values: list[Any],
+        leaves: dict[int, Traced],
+    ) -> None:
+        self.level = level
+        self.f = f
+        self.args = args
+        self.kwargs = kwargs
+        self.values = values
+        self.leaves = leaves
+
+    def run_again(self, first_number: int) -> list[Any]:
+        """The outputs of `f`, recorded this time with numbers from `first_number` on."""
+        level = self.level
+        context = CONTEXT.get()
+        token = CONTEXT.set(context._replace(levels=(*context.levels, level), leaves=context.leaves | self.leaves))
+        ended = level.number
+        try:
+            if level is not PARAMS:
+                level.number = count(first_number).__next__
+                level.append = deque[Node](maxlen=0).append
+                begin(level)
+            ys = flatten(self.f(*self.args, **self.kwargs))[0]
+        finally:
+            if level is not PARAMS:
+                finish(level)
+                level.number = ended
+            CONTEXT.reset(token)
+        self._check_same(ys)
+        return ys
+
+    def _check_same(self, ys: list[Any]) -> None:
+        same = len(ys) == len(self.values) and all(
+            np.array_equal(plain(y), plain(value), equal_nan=True) if is_variable(value) else True
+            for y, value in zip(ys, self.values, strict=True)
+        )
+        if not same:
+            raise PullbackError(
+                f"checkpointed({getattr(self.f, '__name__', 'f')}, ...) returned other values when it was run again",
+                "pass random numbers and everything that changes as arguments",
+                "call f directly, without a checkpoint",
+            )
+
+
+@cache
+def _checkpoint_op(parents: int) -> Op:
+    """The op of nodes `(number, op, *links of the values that were used, part)`."""
+    return Op(
+        "checkpoint",
+        parents,
+        lambda cotangents, node, bars: _pull(cotangents, node, bars, careful=False),
+        _never_pushed,
+        lambda cotangents, node, bars: _pull(cotangents, node, bars, careful=True),
+    )
+
+
+def _never_pushed(node: Node, y: Any) -> Any:
+    raise AssertionError("a checkpoint stands on levels of reverse mode only")
+
+
+def _pull(cotangents: Any, node: Node, bars: list[Any], careful: bool) -> None:
+    part: _Part = node[-1]
+    with _reopening:
+        size = len(cotangents)
+        first_number = size if isinstance(cotangents, list) else 0
+        before = PARAMS.number() if part.level is PARAMS else first_number - 1
+        ys = part.run_again(first_number)
+        seeds = [(y.link, bar) for y, bar in zip(ys, bars, strict=True) if bar is not None and _at(y, part.level)]
+        nodes, _ = nodes_behind([link for link, _ in seeds], after=before)
+        if isinstance(cotangents, list):
+            cotangents += [None] * (max((n[0] for n in nodes), default=size) + 1 - size)
+        else:
+            cotangents.update((n[0], None) for n in nodes)
+        for link, bar in seeds:
+            held = cotangents[link[0]]
+            cotangents[link[0]] = bar if held is None else held + bar
+        run_nodes(nodes, cotangents, careful)
+        if isinstance(cotangents, list):
+            del cotangents[size:]
+
+
+def _at(y: Any, level: Level) -> bool:
+    return is_traced(y) and y.level is level

@@ -1,0 +1,139 @@
+"""Gradients of functions of explicit arguments, and of functions that close over parameters."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from retrograde.errors import InputError
+from retrograde.reverse.loss import check_loss
+from retrograde.reverse.params import Grads, Params
+from retrograde.reverse.tape import Tape
+from retrograde.trace.running import interruptible
+from retrograde.trace.structure import Inputs, finished, zero_like
+
+
+class WithGradient(NamedTuple):
+    """The value of a function together with its gradient."""
+
+    val: Any
+    grad: Any
+
+
+@interruptible
+def gradient(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The gradient of a real scalar function with respect to each positional argument.
+
+    Args:
+        f: returns one finite real number.
+        *args: numbers, arrays of any shape, and nested containers of these. A single `Params` instead: `f` is then
+            called without arguments, and differentiated with respect to the parameters that it closes over.
+            None at all: `gradient(f)` is the function that computes the gradient.
+        **kwargs: passed to `f`, never differentiated.
+
+    Returns:
+        A tuple with one entry for each argument, in its structure, shape and dtype (integers count as floats); None
+        where no path leads from a leaf to the output. With `Params`, a `Grads`.
+
+    Raises:
+        ScalarError: the result is not one real number.
+        LossError: the result is infinite or NaN.
+        InputError: an argument that cannot be differentiated.
+
+    >>> gradient(lambda x, y: x * x * y, 3.0, 2.0)
+    (12.0, 9.0)
+    """
+    if not args:
+        return functools.partial(gradient, f, **kwargs)
+    return value_and_gradient("gradient", f, args, kwargs)[1]
+
+
+@interruptible
+def withgradient(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The value and the gradient of a real scalar function: `(val, grad)`, with `grad` as from `gradient`."""
+    if not args:
+        return functools.partial(withgradient, f, **kwargs)
+    return WithGradient(*value_and_gradient("withgradient", f, args, kwargs))
+
+
+def value_and_gradient(
+    name: str, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Any]:
+    """The value of `f` and its gradient; `name` is what errors call the transform."""
+    if isinstance(args[0], Params):
+        if len(args) > 1:
+            raise InputError(
+                f"{name}(f, params) takes nothing beside the parameters; {len(args) - 1} more arguments were given",
+                f"{name}(lambda: f(x, y), params)",
+            )
+        return _of_params(name, f, args[0], kwargs)
+    tape = Tape()
+    inputs = Inputs(args, tape.leaf)
+    y = tape.record(f, inputs.args, kwargs)
+    check_loss(y, name)
+    bars = _sweep_loss(tape, y, inputs.leaves)
+    for i, primal in enumerate(inputs.primals):
+        if bars[i] is not None:
+            bars[i] = finished(bars[i], primal)
+    return (y.primal if tape.owns(y) else y), inputs.collect(bars)
+
+
+def _of_params(name: str, f: Callable[..., Any], params: Params, kwargs: dict[str, Any]) -> tuple[Any, Grads]:
+    tape = Tape()
+    leaves = params.lifted(tape)
+    y = tape.record(f, (), kwargs, leaves)
+    check_loss(y, name)
+    bars = _sweep_loss(tape, y, list(leaves.values()))
+    grads = [None if bar is None else finished(bar, p.value) for bar, p in zip(bars, params, strict=True)]
+    return (y.primal if tape.owns(y) else y), Grads(params, grads)
+
+
+def _sweep_loss(tape: Tape, y: Any, leaves: list[Any]) -> list[Any]:
+    return tape.sweep([(y, 1.0)] if tape.owns(y) else [], leaves)
+
+
+# --- the transforms that users of autograd and JAX know --------------------------------------------------------------
+
+
+def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
+    """The function that computes the gradient of `f` with respect to the arguments `argnums`.
+
+    Its result is one gradient where `argnums` is an integer, otherwise a tuple. Zeros stand where no path leads to
+    the output (what SciPy's optimisers want); constants have None.
+
+    >>> grad(lambda x: x ** 3)(2.0)
+    12.0
+    """
+    return functools.partial(_grad, f, argnums)
+
+
+def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
+    """The function that computes `(value, gradient)` of `f`; otherwise as `grad`."""
+    return functools.partial(_value_and_grad, f, argnums)
+
+
+def _grad(f: Callable[..., Any], argnums: int | tuple[int, ...], /, *args: Any, **kwargs: Any) -> Any:
+    return _value_and_grad(f, argnums, *args, **kwargs)[1]
+
+
+@interruptible
+def _value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...], /, *args: Any, **kwargs: Any) -> Any:
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    for number in numbers:
+        if not -len(args) <= number < len(args):
+            raise InputError(f"argnums={argnums} names an argument that was not given; there are {len(args)}")
+    tape = Tape()
+    places = [number % len(args) for number in numbers]
+    inputs = Inputs(tuple(args[i] for i in places), tape.leaf)
+    lifted = list(args)
+    for i, arg in zip(places, inputs.args, strict=True):
+        lifted[i] = arg
+    y = tape.record(f, tuple(lifted), kwargs)
+    check_loss(y, "grad")
+    bars = _sweep_loss(tape, y, inputs.leaves)
+    for i, (leaf, primal) in enumerate(zip(inputs.leaves, inputs.primals, strict=True)):
+        if tape.owns(leaf):
+            bars[i] = zero_like(primal) if bars[i] is None else finished(bars[i], primal)
+    grads = inputs.collect(bars)
+    return (y.primal if tape.owns(y) else y), grads[0] if isinstance(argnums, int) else grads

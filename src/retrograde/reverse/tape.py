@@ -1,0 +1,64 @@
+"""The tape: the record of one run of a function, and its sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from retrograde.reverse.sweep import result, sweep
+from retrograde.trace.handle import Traced, is_traced
+from retrograde.trace.level import Node
+from retrograde.trace.ops import REACHED
+from retrograde.trace.recording import RecordingLevel
+from retrograde.trace.running import run
+
+
+class Tape(RecordingLevel):
+    """A level whose nodes are kept in a list, in the order of recording."""
+
+    __slots__ = ("nodes", "size")
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        super().__init__(self.nodes.append)
+        self.size = 0
+
+    def record(
+        self,
+        f: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        leaves: dict[int, Traced] | None = None,
+    ) -> Any:
+        """Run `f` and keep what its sweep needs."""
+        counter = self.number
+        y = run(self, f, args, kwargs, leaves)
+        self.size = counter()
+        return y
+
+    def owns(self, y: Any) -> bool:
+        """Whether `y` was computed from this tape's leaves."""
+        return is_traced(y) and y.level is self
+
+    def sweep(self, seeds: list[tuple[Traced, Any]], leaves: list[Any]) -> list[Any]:
+        """The cotangents of the leaves, None where no path leads there.
+
+        Args:
+            seeds: outputs of this tape with their cotangents.
+            leaves: traced values of this tape; entries that are not traced have the cotangent None.
+        """
+        numbers = [leaf.link[0] for leaf in leaves if self.owns(leaf)]
+
+        def start() -> list[Any]:
+            cotangents: list[Any] = [None] * self.size
+            for y, y_bar in seeds:
+                number = y.link[0]
+                held = cotangents[number]
+                cotangents[number] = y_bar if held is None else held + y_bar
+            return cotangents
+
+        cotangents = sweep(self.nodes, start, numbers, self.repeatable)
+        for node in self.hooks:
+            if cotangents[node[0]] is not REACHED:
+                node[-1](None)
+        return [result(cotangents, leaf.link[0]) if self.owns(leaf) else None for leaf in leaves]

@@ -1,0 +1,94 @@
+"""Arithmetic: sums, products, quotients, remainders, powers and roots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from retrograde.rules.points import call, real
+from retrograde.rules.table import composed, elementwise
+
+
+def inverse(x: Any) -> Any:
+    """1 / x, infinite at zero also for a Python float, of which the operator alone would raise.
+
+    `np.divide` always gives that, but costs a Python float twenty times as much.
+    """
+    try:
+        return 1 / x
+    except ZeroDivisionError:
+        return np.divide(1.0, x)
+
+
+elementwise(np.add, 1.0, 1.0, at=[real(-3, 3), real(-3, 3)])
+elementwise(np.subtract, 1.0, -1.0, at=[real(-3, 3), real(-3, 3)])
+elementwise(np.multiply, lambda b: b, lambda a: a, at=[real(-3, 3), real(-3, 3)])
+elementwise(np.divide, lambda b: inverse(b), lambda y, b: -y / b, at=[real(-3, 3), real(0.5, 3)])
+elementwise(np.negative, -1.0, at=[real(-3, 3)])
+elementwise(np.positive, 1.0, at=[real(-3, 3)])
+elementwise(np.reciprocal, lambda y: -y * y, at=[real(0.5, 3)])
+elementwise(np.square, lambda x: 2 * x, at=[real(-3, 3)])
+elementwise(np.sqrt, lambda y: 0.5 / y, at=[real(0.1, 9)])
+elementwise(np.cbrt, lambda y: 1 / (3 * y * y), at=[real(0.1, 9)])
+
+
+# --- Remainders: a = quotient · b + remainder, and the quotient is constant between its jumps ----------
+
+# The points keep a / b between 2 and 3, away from the jumps.
+elementwise(np.remainder, 1.0, lambda a, b: -np.floor_divide(a, b), at=[real(2.3, 2.8), real(1, 1.1)])
+# The quotient that fmod itself used: a / b, when rounded first, can reach the next integer.
+elementwise(np.fmod, 1.0, lambda y, a, b: np.rint(np.divide(y - a, b)), at=[real(-2.8, -2.3), real(1, 1.1)])
+elementwise(np.floor_divide, 0.0, 0.0, at=[real(2.3, 2.8), real(1, 1.1)])
+
+
+def divmod_body(x1: Any, x2: Any) -> Any:
+    return np.floor_divide(x1, x2), np.remainder(x1, x2)
+
+
+composed(np.divmod, divmod_body, at=[call(real(2.3, 2.8, 2, 3), real(1, 1.1, 3)), call(real(-2.8, -2.3, 2), 1.0)])
+
+
+# --- Powers --------------------------------------------------------------------------------------------
+
+
+def power_in_base(a: Any, b: Any) -> Any:
+    """∂aᵇ/∂a = b·aᵇ⁻¹, with 0·0⁻¹ = 0, so that a⁰ is a constant at zero too.
+
+    A Python number is a constant exponent whatever is being differentiated, and the commonest: it is told apart so
+    that low powers need no general power. `b - 1.0` keeps integers off NumPy's integer powers, which take no
+    negative exponent.
+    """
+    if isinstance(b, (int, float)):
+        if b == 0:
+            return 0.0
+        if b == 1:
+            return 1.0
+        if b == 2:
+            return 2 * a
+        if b == 3:
+            return 3 * (a * a)
+        return b * np.power(a, b - 1.0)
+    constant = (a == 0) & (b == 0)
+    return b * np.power(np.where(constant, 1.0, a), np.where(constant, 1.0, b - 1.0))
+
+
+def power_in_exponent(y: Any, a: Any, b: Any) -> Any:
+    """∂aᵇ/∂b = aᵇ·log a, where 0ᵇ stays 0 for b > 0; the same is said of the corner 0⁰."""
+    return y * np.log(np.where((a == 0) & (np.real(b) >= 0), 1.0, a))
+
+
+elementwise(np.power, power_in_base, power_in_exponent, at=[real(0.3, 2), real(-2, 3)])
+elementwise(np.float_power, power_in_base, power_in_exponent, at=[real(0.3, 2), real(-2, 3)])
+
+
+# --- Lengths -------------------------------------------------------------------------------------------
+
+
+def _cosine(a: Any, y: Any) -> Any:
+    """a / y, and 0 at the origin, where the length has a kink."""
+    origin = y == 0
+    return np.where(origin, 0.0, a / np.where(origin, 1.0, y))
+
+
+elementwise(np.hypot, lambda y, a: _cosine(a, y), lambda y, b: _cosine(b, y), at=[real(-3, 3), real(0.2, 3)])

@@ -1,0 +1,199 @@
+"""Reads by index: `getitem`, its adjoint `scatter`, and NumPy's gathers, which are written with them.
+
+`getitem(x, key)` and `scatter(values, key, shape)` are functions of our own, because what a subscript does has no name
+in NumPy. Each is the other's adjoint, so a derivative of any order of either is made of the two.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from retrograde.rules.points import call, complex_, real
+from retrograde.rules.products import unbroadcast
+from retrograde.rules.table import Like, linear, no_gradient
+
+
+def dispatched(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let the first argument take the call over by `__array_function__`, as NumPy does it for its own functions."""
+
+    @functools.wraps(function)
+    def public(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(x, np.ndarray) and hasattr(x, "__array_function__"):
+            return x.__array_function__(public, (type(x),), (x, *args), kwargs)
+        return function(x, *args, **kwargs)
+
+    return public
+
+
+def getitem(x: Any, key: Any) -> Any:
+    """`x[key]`, with a key of any kind that NumPy knows."""
+    return x[key]
+
+
+@dispatched
+def scatter(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
+    """Zeros of `shape` with `values` added at `key`, as often as the key names a place."""
+    z = np.zeros(shape, np.result_type(values))
+    if may_repeat(key):
+        add_at(z, key, values)
+    else:
+        z[key] = values
+    return z
+
+
+def add_at(z: np.ndarray[Any, Any], key: Any, values: Any) -> None:
+    """`z[key] += values` in place, where a place that the key names twice receives both.
+
+    `np.add.at` is as quick as a plain assignment for an array of one dimension and several times slower for any other,
+    so the key is flattened where the flat positions cost no more than the values themselves.
+    """
+    if not may_repeat(key):
+        z[key] += values
+        return
+    if z.ndim > 1 and z.flags.c_contiguous:
+        places = _flat_places(z, key, np.size(values))
+        if places is not None:
+            np.add.at(z.reshape(-1), places.reshape(-1), np.broadcast_to(values, places.shape).reshape(-1))
+            return
+    np.add.at(z, key, values)
+
+
+def may_repeat(key: Any) -> bool:
+    """Whether the key may name a place twice: slices and integers cannot, and nor can masks."""
+    if type(key) is not tuple:
+        return not _is_distinct(key)
+    return not all(map(_is_distinct, key))
+
+
+def _is_distinct(entry: Any) -> bool:
+    if entry is None or entry is Ellipsis or isinstance(entry, (int, slice, np.integer, np.bool_)):
+        return True
+    return isinstance(entry, np.ndarray) and (entry.dtype == bool or entry.ndim == 0)
+
+
+def _flat_places(z: np.ndarray[Any, Any], key: Any, count: int) -> np.ndarray[Any, Any] | None:
+    """The positions in the flattened `z` that the key names, or None where finding them costs more than it saves."""
+    entries = key if isinstance(key, tuple) else (key,)
+    if len(entries) == z.ndim and all(isinstance(entry, np.ndarray) and entry.dtype != bool for entry in entries):
+        # In range, as the forward read has shown; "wrap" is for the negative ones.
+        return np.asarray(np.ravel_multi_index(entries, z.shape, mode="wrap"))
+    if z.size <= 8 * count:
+        return np.asarray(np.arange(z.size).reshape(z.shape)[key])
+    return None
+
+
+def getitem_adjoint(y_bar: Any, x: Like, key: Any) -> Any:
+    return scatter(y_bar, key, x.shape)
+
+
+def scatter_adjoint(y_bar: Any, values: Like, key: Any, shape: tuple[int, ...]) -> Any:
+    return unbroadcast(y_bar[key], values.shape)
+
+
+linear(
+    getitem,
+    getitem_adjoint,
+    at=[
+        call(real(-1, 1, 3), 1),
+        call(real(-1, 1, 3), -1),
+        call(real(-1, 1), ()),
+        call(real(-1, 1, 3, 4), (slice(None, None, -2), slice(1, 3))),
+        call(real(-1, 1, 3, 4), (Ellipsis, None, 2)),
+        call(complex_(-1, 1, 3, 4), (1, -2)),
+        call(complex_(-1, 1, 3, 4), [2, 0, 2]),
+        call(real(-1, 1, 5), np.array([[4, 0], [0, -1]])),
+        call(real(-1, 1, 3, 4), np.array([True, False, True])),
+        call(real(-1, 1, 2, 2), np.array([[True, False], [True, True]])),
+        call(real(-1, 1, 2), True),
+        call(real(-1, 1, 3, 4), (np.array([0, 0, 2]), np.array([1, 1, -1]))),
+        call(real(-1, 1, 3, 4), (slice(1, None), np.array([3, 0, 3]))),
+        call(real(-1, 1, 2, 3, 2), (np.array([0, 0]), slice(None), np.array([1, 1]))),
+        call(real(-1, 1, 2, 3), (np.array([True, False]), np.array([1, 1, 0]))),
+        call(real(-1, 1, 3, 2), np.array(1)),
+        call(real(-1, 1, 3), np.array([], int)),
+        call(real(-1, 1, 3), slice(2, 2)),
+    ],
+)
+linear(
+    scatter,
+    scatter_adjoint,
+    at=[
+        call(real(-1, 1), 1, (3,)),
+        call(real(-1, 1, 2, 2), (slice(None, None, 2), slice(1, 3)), (3, 4)),
+        call(real(-1, 1, 4), np.array([0, 2, 2, -1]), (3,)),
+        call(complex_(-1, 1, 3, 2), np.array([1, 1, 0]), (2, 2)),
+        call(real(-1, 1, 2), np.array([1, 1, 0]), (2, 2)),
+        call(real(-1, 1, 2), np.array([True, False, True]), (3,)),
+        call(real(-1, 1), slice(None), (3,)),
+        call(real(-1, 1, 3), (np.array([0, 1, 0]), np.array([1, -1, 1])), (2, 2)),
+        call(real(-1, 1, 2, 3), (slice(None), np.array([4, 0, 4])), (2, 5)),
+    ],
+)
+
+
+def take_adjoint(y_bar: Any, a: Like, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Any:
+    """Take is `a[:, …, indices]`; with `axis=None`, of the flattened array."""
+    shape = (a.size,) if axis is None else a.shape
+    axis = 0 if axis is None else axis % a.ndim
+    places = np.asarray(indices, np.intp)
+    if mode == "wrap":
+        places = places % shape[axis]
+    elif mode == "clip":
+        places = np.clip(places, 0, shape[axis] - 1)
+    return np.reshape(scatter(y_bar, (slice(None),) * axis + (places,), shape), a.shape)
+
+
+linear(
+    np.take,
+    take_adjoint,
+    at=[
+        call(real(-1, 1, 5), [0, 2, 2, -1]),
+        call(real(-1, 1, 2, 3), np.array([[5, 0], [1, 1]])),
+        call(real(-1, 1, 2, 3), 1, axis=1),
+        call(complex_(-1, 1, 2, 3), [1, 1, 0], axis=-1),
+        call(real(-1, 1, 2, 3, 2), np.array([[0, 2], [2, 1]]), 1),
+        call(real(-1, 1, 3), [-4, 4, 2], mode="wrap"),
+        call(real(-1, 1, 3, 2), [-4, 4, 2], 0, mode="clip"),
+        call(real(-1, 1), [0, 0]),
+        call(real(-1, 1, 2, 3), [], axis=0),
+    ],
+)
+
+
+def take_along_axis_adjoint(y_bar: Any, arr: Like, indices: Any, axis: int | None = -1) -> Any:
+    """Every other axis of the key is an open range, against which `indices` broadcasts."""
+    if axis is None:
+        return np.reshape(scatter(y_bar, (indices,), (arr.size,)), arr.shape)
+    axis %= arr.ndim
+    ranges: Any = np.ix_(*map(np.arange, arr.shape))
+    return scatter(y_bar, (*ranges[:axis], indices, *ranges[axis + 1 :]), arr.shape)
+
+
+linear(
+    np.take_along_axis,
+    take_along_axis_adjoint,
+    at=[
+        call(real(-1, 1, 2, 3), np.array([[2, 0, 1], [1, 1, -1]]), axis=1),
+        call(complex_(-1, 1, 2, 3), np.array([[1, 0, 1]]), axis=0),
+        call(real(-1, 1, 2, 3), np.array([[0, 0]]), axis=-1),
+        call(real(-1, 1, 1, 3), np.array([[0, 2], [1, 1]]), axis=1),
+        call(real(-1, 1, 2, 3), np.array([5, 0, 0]), axis=None),
+    ],
+)
+
+no_gradient(
+    np.nonzero,
+    np.flatnonzero,
+    np.argwhere,
+    np.ix_,
+    np.unravel_index,
+    np.ravel_multi_index,
+    np.diag_indices_from,
+    np.tril_indices_from,
+    np.triu_indices_from,
+    why="its output is integer positions",
+)

@@ -1,0 +1,411 @@
+"""Derivatives of what depends on order: sorting, order statistics, unique values, histograms.
+
+All of it is linear in the elements while their order stays as it is. Which element goes where is found by a stable
+sort, so that of equal elements the first counts as the smallest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from retrograde.errors import UnsupportedArgumentError
+from retrograde.rules.numpy_reductions import from_rows, rows
+from retrograde.rules.points import call, complex_, distinct, real
+from retrograde.rules.table import Like, composed, general, linear, no_gradient
+
+no_gradient(
+    np.argmax,
+    np.argmin,
+    np.nanargmax,
+    np.nanargmin,
+    np.argsort,
+    np.argpartition,
+    np.lexsort,
+    np.searchsorted,
+    np.digitize,
+    why="the result is made of positions",
+)
+no_gradient(np.count_nonzero, why="the result is a number of elements")
+no_gradient(np.any, np.all, np.isin, np.logical_and.reduce, np.logical_or.reduce, why="the result is boolean")
+
+
+# --- sort and partition: y is a permutation of a ---------------------------------------------------------------------
+
+
+def _stable_order(a: Any, axis: int) -> Any:
+    return np.argsort(a, axis=axis, kind="stable")
+
+
+def _unsort(y_bar: Any, order: Any, axis: int) -> Any:
+    """The adjoint of `np.take_along_axis(x, order, axis)` for permutations."""
+    if type(y_bar) is np.ndarray:
+        x_bar = np.empty_like(y_bar)
+        np.put_along_axis(x_bar, order, y_bar, axis)
+        return x_bar
+    return np.take_along_axis(y_bar, _ranks(order, axis), axis)
+
+
+def _ranks(order: Any, axis: int) -> Any:
+    """The inverse of the permutations along `axis`."""
+    places = np.arange(order.shape[axis]).reshape((-1,) + (1,) * (order.ndim - axis - 1))
+    return _unsort(np.broadcast_to(places, order.shape), order, axis)
+
+
+def sort_pullback(y: Any, a: Any, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> Any:
+    shape = np.shape(a)
+
+    def pull_sort(y_bar: Any) -> Any:
+        along, flat = _along(a, axis)
+        return (np.reshape(_unsort(y_bar, _stable_order(flat, along), along), shape),)
+
+    return pull_sort
+
+
+def sort_pushforward(y: Any, a: Any, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> Any:
+    def push_sort(a_dot: Any) -> Any:
+        along, flat = _along(a, axis)
+        return np.take_along_axis(np.reshape(a_dot, flat.shape), _stable_order(flat, along), along)
+
+    return push_sort
+
+
+def _along(a: Any, axis: Any) -> tuple[int, Any]:
+    """The axis as a non-negative number, and the array that it is an axis of."""
+    return (0, np.ravel(a)) if axis is None else (normalize_axis_index(axis, a.ndim), a)
+
+
+def partition_pullback(y: Any, a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect") -> Any:
+    """Which element NumPy has put where is found by sorting result and argument: equal ranks, equal elements."""
+    shape = np.shape(a)
+
+    def pull_partition(y_bar: Any) -> Any:
+        along, flat = _along(a, axis)
+        source = np.take_along_axis(_stable_order(y, along), _ranks(_stable_order(flat, along), along), along)
+        return (np.reshape(np.take_along_axis(y_bar, source, along), shape),)
+
+    return pull_partition
+
+
+def partition_pushforward(y: Any, a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect") -> Any:
+    def push_partition(a_dot: Any) -> Any:
+        along, flat = _along(a, axis)
+        source = np.take_along_axis(_stable_order(flat, along), _ranks(_stable_order(y, along), along), along)
+        return np.take_along_axis(np.reshape(a_dot, flat.shape), source, along)
+
+    return push_partition
+
+
+general(
+    np.sort,
+    pullback=sort_pullback,
+    pushforward=sort_pushforward,
+    at=[
+        call(distinct(-1, 1, 5)),
+        call(distinct(-1, 1, 3, 2), 0, "stable"),
+        call(distinct(-1, 1, 2, 3), axis=None),
+        call(distinct(-1, 1, 2, 3, 2), axis=-2, stable=True),
+        call(complex_(-1, 1, 4)),
+    ],
+)
+general(
+    np.partition,
+    pullback=partition_pullback,
+    pushforward=partition_pushforward,
+    at=[
+        call(distinct(-1, 1, 7), 3),
+        call(distinct(-1, 1, 5, 2), [1, 3], axis=0),
+        call(distinct(-1, 1, 2, 3), 2, axis=None),
+    ],
+)
+
+
+# --- order statistics ------------------------------------------------------------------------------------------------
+#
+# A median or quantile interpolates between two neighbours among the sorted elements, at a position that their number
+# alone decides. NumPy's own quantile of 0, 1, …, n-1 *is* that position, to the last bit and for every method.
+
+Positions = Callable[[int], Any]
+"""The number of elements → the positions of the statistics among the sorted elements, of the shape of `q`."""
+
+
+def _median_position(n: int) -> Any:
+    return np.asarray((n - 1) / 2)
+
+
+def _neighbours(x: Any, positions: Positions, skip_nan: bool) -> tuple[Any, Any, Any, Any]:
+    """What the statistics of each row interpolate between, all of shape (statistics, rows).
+
+    Returns: in which columns the lower and the upper neighbour stand, and the weights of the two.
+    """
+    height, width = x.shape
+    if skip_nan:
+        found = np.count_nonzero(~np.isnan(x), axis=1)
+        some = found > 0
+        at = np.stack([np.ravel(positions(max(m, 1))) for m in found.tolist()], axis=1)
+    else:
+        some = True
+        at = np.repeat(np.reshape(positions(width), (-1, 1)), height, axis=1)
+    low, high = np.floor(at).astype(np.intp), np.ceil(at).astype(np.intp)
+    ranks = np.unique([low, high])
+    if len(ranks) > _FEW:
+        ordered = _stable_order(x, 1)
+    else:
+        ordered = _columns_of(x, ranks)
+        low, high = np.searchsorted(ranks, low), np.searchsorted(ranks, high)
+    weight = at - np.floor(at)
+    return (
+        np.take_along_axis(ordered, low.T, axis=1).T,
+        np.take_along_axis(ordered, high.T, axis=1).T,
+        np.where(some, 1 - weight, 0),
+        np.where(some, weight, 0),
+    )
+
+
+_FEW = 8
+"""Up to so many order statistics are selected one by one, in linear time; for more, everything is sorted."""
+
+
+def _columns_of(x: Any, ranks: Any) -> Any:
+    """The columns of the elements of these ranks in each row, as a stable sort would have them: (rows, ranks)."""
+    columns = np.argpartition(x, ranks, axis=1)[:, ranks]
+    for j, rank in enumerate(ranks):
+        value = np.take_along_axis(x, columns[:, j : j + 1], axis=1)
+        tied = x == value
+        if np.count_nonzero(tied) > len(columns):
+            # Of equal elements a partition takes any, a stable sort the one with as many equals before it.
+            equals_before = rank - np.count_nonzero(x < value, axis=1)[:, None]
+            columns[:, j] = np.argmax(np.cumsum(tied, axis=1) > equals_before, axis=1)
+    return columns
+
+
+def pull_statistic(a: Any, axis: Any, positions: Positions, skip_nan: bool) -> Callable[[Any], tuple[Any]]:
+    shape = np.shape(a)
+
+    def pull_order_statistic(y_bar: Any) -> tuple[Any]:
+        if 0 in shape:
+            return (np.zeros(shape),)
+        x = rows(a, axis)
+        low, high, low_weight, high_weight = _neighbours(x, positions, skip_nan)
+        first = np.arange(x.shape[0]) * x.shape[1]
+        y_bar = np.reshape(y_bar, low.shape)
+        x_bar = scatter(y_bar * low_weight, low + first, x.size)
+        if np.any(high_weight):
+            x_bar = x_bar + scatter(y_bar * high_weight, high + first, x.size)
+        return (from_rows(x_bar, shape, axis),)
+
+    return pull_order_statistic
+
+
+def push_statistic(y: Any, a: Any, axis: Any, positions: Positions, skip_nan: bool) -> Callable[[Any], Any]:
+    shape = np.shape(y)
+
+    def push_order_statistic(a_dot: Any) -> Any:
+        if 0 in np.shape(a):
+            return np.zeros(shape)
+        low, high, low_weight, high_weight = _neighbours(rows(a, axis), positions, skip_nan)
+        x_dot = rows(a_dot, axis)
+        lower = np.transpose(np.take_along_axis(x_dot, low.T, axis=1))
+        upper = np.transpose(np.take_along_axis(x_dot, high.T, axis=1))
+        return np.reshape(lower * low_weight + upper * high_weight, shape)
+
+    return push_order_statistic
+
+
+def scatter(values: Any, index: Any, size: int) -> Any:
+    """A vector of zeros with `values` added at `index`."""
+    values, index = np.ravel(values), np.ravel(index)
+    if np.iscomplexobj(values):
+        return scatter(np.real(values), index, size) + 1j * scatter(np.imag(values), index, size)
+    return np.bincount(index, values, size)
+
+
+def _median_rule(skip_nan: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def median_pullback(y: Any, a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+        return pull_statistic(a, axis, _median_position, skip_nan)
+
+    def median_pushforward(y: Any, a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+        return push_statistic(y, a, axis, _median_position, skip_nan)
+
+    return median_pullback, median_pushforward
+
+
+def _quantile_rule(quantile: Any, skip_nan: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def positions(a: Any, q: Any, method: str) -> Positions:
+        # The dtype matters: NumPy computes positions among float32 elements in float32.
+        dtype = a.dtype if a.dtype.kind == "f" else np.dtype(float)
+        return lambda n: quantile(np.arange(n, dtype=dtype), q, method=method)
+
+    def quantile_pullback(
+        y: Any, a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: Any = False
+    ) -> Any:
+        return pull_statistic(a, axis, positions(a, q, method), skip_nan)
+
+    def quantile_pushforward(
+        y: Any, a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: Any = False
+    ) -> Any:
+        return push_statistic(y, a, axis, positions(a, q, method), skip_nan)
+
+    return quantile_pullback, quantile_pushforward
+
+
+_MEDIANS = [
+    call(distinct(-1, 1, 5)),
+    call(distinct(-1, 1, 2, 3)),
+    call(distinct(-1, 1, 3, 4), axis=1),
+    call(distinct(-1, 1, 3, 2, 2), axis=(0, -1)),
+    call(distinct(-1, 1, 3, 2, 2), axis=(2, 0), keepdims=True),
+]
+_METHODS = (
+    "inverted_cdf",
+    "averaged_inverted_cdf",
+    "closest_observation",
+    "interpolated_inverted_cdf",
+    "hazen",
+    "weibull",
+    "linear",
+    "median_unbiased",
+    "normal_unbiased",
+    "lower",
+    "higher",
+    "midpoint",
+    "nearest",
+)
+
+
+def _quantiles(scale: float) -> list[Any]:
+    several = np.array([0.1, 0.5, 0.97]) * scale
+    return [
+        call(distinct(-1, 1, 5), 0.3 * scale),
+        call(distinct(-1, 1, 2, 3), several),
+        call(distinct(-1, 1, 3, 4), several, axis=1),
+        call(distinct(-1, 1, 3, 4), 0.6 * scale, axis=0, keepdims=True),
+        call(distinct(-1, 1, 3, 2, 2), several, axis=(0, 2), keepdims=True),
+        call(distinct(-1, 1, 9), np.linspace(0, scale, 15)),
+        *(call(distinct(-1, 1, 2, 5), several, axis=-1, method=method) for method in _METHODS),
+    ]
+
+
+for _function, _skip_nan in ((np.median, False), (np.nanmedian, True)):
+    _pullback, _pushforward = _median_rule(_skip_nan)
+    general(_function, pullback=_pullback, pushforward=_pushforward, at=_MEDIANS)
+for _function, _of_places, _skip_nan, _scale in (
+    (np.quantile, np.quantile, False, 1.0),
+    (np.nanquantile, np.quantile, True, 1.0),
+    (np.percentile, np.percentile, False, 100.0),
+    (np.nanpercentile, np.percentile, True, 100.0),
+):
+    _pullback, _pushforward = _quantile_rule(_of_places, _skip_nan)
+    general(_function, pullback=_pullback, pushforward=_pushforward, at=_quantiles(_scale))
+
+
+# --- unique values ---------------------------------------------------------------------------------------------------
+
+
+def unique_pullback(y: Any, ar: Any, *, equal_nan: bool = True) -> Any:
+    """Each value comes from the first element that has it."""
+    shape, number = np.shape(ar), np.size(y)
+
+    def pull_unique(y_bar: Any) -> Any:
+        return (np.reshape(scatter(y_bar, _first_of_each(ar, number), math.prod(shape)), shape),)
+
+    return pull_unique
+
+
+def unique_pushforward(y: Any, ar: Any, *, equal_nan: bool = True) -> Any:
+    def push_unique(ar_dot: Any) -> Any:
+        return np.take(np.ravel(ar_dot), _first_of_each(ar, np.size(y)))
+
+    return push_unique
+
+
+def _first_of_each(a: Any, number: int) -> Any:
+    """The positions of the first elements of each value; NaN comes last, and only so often as `number` leaves room."""
+    x = np.ravel(a)
+    order = _stable_order(x, 0)
+    x = np.take(x, order)
+    fresh = np.ones(len(order), bool)
+    fresh[1:] = x[1:] != x[:-1]
+    return order[fresh][:number]
+
+
+general(
+    np.unique,
+    pullback=unique_pullback,
+    pushforward=unique_pushforward,
+    at=[call(distinct(-1, 1, 5)), call(distinct(-1, 1, 2, 3), equal_nan=False), call(complex_(-1, 1, 3))],
+)
+
+
+# --- bins ------------------------------------------------------------------------------------------------------------
+
+
+def bincount_adjoint(y_bar: Any, x: Any, weights: Like | None = None, minlength: int = 0) -> Any:
+    return np.take(y_bar, x)
+
+
+linear(
+    np.bincount,
+    bincount_adjoint,
+    args=(1,),
+    at=[call([0, 2, 2, 1], real(-1, 1, 4)), call(np.array([1, 1]), weights=real(-1, 1, 2), minlength=5)],
+)
+
+
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """np.histogram_bin_edges, with the derivatives of edges that the smallest and the largest element decide."""
+    if isinstance(bins, str):
+        raise UnsupportedArgumentError(
+            f"np.histogram of a traced value does not choose the bins by {bins!r}",
+            f"bins=np.histogram_bin_edges(dropgrad(a), {bins!r})",
+        )
+    if np.ndim(bins) == 1:
+        if np.any(np.diff(bins) < 0):
+            raise ValueError("`bins` must increase monotonically, when an array")
+        return bins if hasattr(bins, "shape") else np.asarray(bins)
+    low, high = range if range is not None else (np.min(a), np.max(a)) if np.size(a) else (0, 1)
+    if not (np.isfinite(low) and np.isfinite(high) and low <= high):
+        raise ValueError(f"range of [{low}, {high}] is not finite, or not increasing")
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return np.linspace(low, high, bins + 1)
+
+
+def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    """np.histogram: numbers of elements have no derivative, sums of weights and the edges of the bins have."""
+    edges = histogram_bin_edges(a, bins, range)
+    number = edges.shape[0] - 1
+    x = np.ravel(a)
+    place = np.searchsorted(edges, x, side="right") - 1
+    place = np.where(x == edges[-1], number - 1, place)
+    inside = np.flatnonzero((place >= 0) & (place < number))
+    if weights is None:
+        height = np.bincount(place[inside], minlength=number)
+    else:
+        if np.shape(weights) != np.shape(a):
+            raise ValueError("weights should have the same shape as a.")
+        height = np.bincount(place[inside], np.take(np.ravel(weights), inside), number)
+    if density:
+        height = height / np.diff(edges) / np.sum(height)
+    return height, edges
+
+
+composed(
+    np.histogram_bin_edges,
+    histogram_bin_edges,
+    at=[call(distinct(-1, 1, 5), 3), call(distinct(-1, 1, 2, 3), bins=2, range=(-1.0, 1.0))],
+)
+composed(
+    np.histogram,
+    histogram,
+    at=[
+        call(distinct(-1, 1, 6), 3),
+        call(distinct(-1, 1, 6), weights=real(0.5, 2, 6), bins=3),
+        call(distinct(-1, 1, 6), bins=[-1.0, 0.1, 0.5, 2.0], density=True, weights=real(0.5, 2, 6)),
+        call(distinct(-1, 1, 2, 3), 4, range=(-1.5, 1.5), weights=real(0.5, 2, 2, 3)),
+    ],
+)

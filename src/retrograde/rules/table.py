@@ -1,0 +1,181 @@
+"""The one table of derivatives, and the kinds of rule that fill it.
+
+A rule is plain data about one function. How a mode uses it (reverse, forward, later batched or compiled) is that
+mode's business, so a derivative is written once. All formulas are plain NumPy: a rule that is given traced values of
+an outer transform is thereby differentiated itself.
+
+The kinds:
+
+`elementwise`  a ufunc and one partial derivative for each of its arguments
+`linear`       linear in some arguments *together*; its pushforward is the function itself
+`multilinear`  linear in each of some arguments *by itself* (a product); its pushforward follows
+`general`      a pullback and a pushforward, the only kind that is written twice
+`composed`     a body of other functions that have rules
+`no_gradient`  an output that has no derivative, and why
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Function = Callable[..., Any]
+Partial = float | Callable[..., Any]
+
+
+class Like(NamedTuple):
+    """What an adjoint may know of the argument that it pulls back to: its shape and dtype, not its contents."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        size = 1
+        for n in self.shape:
+            size *= n
+        return size
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """What every kind shares: the function, and where its laws are tested (see `rules.points`)."""
+
+    function: Function
+    at: Sequence[Any] = field(default=(), kw_only=True)
+
+    @property
+    def name(self) -> str:
+        owner = getattr(self.function, "__self__", None)  # np.add.reduce is a method of np.add
+        name = self.function.__name__
+        return f"{owner.__name__}.{name}" if isinstance(owner, np.ufunc) else name
+
+
+@dataclass(frozen=True, eq=False)
+class Elementwise(Rule):
+    """A function that acts on each element by itself.
+
+    `partials[i]` is ∂y/∂(argument i): a number, or a function whose parameter *names* say what it needs: `y` the
+    result, `x` the only argument, or `a`, `b`, `c` the first, second and third. What no partial names is not kept.
+    A function of complex arguments is taken to be holomorphic.
+    """
+
+    partials: tuple[Partial, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class WithArguments(Rule):
+    """The kinds that take their arguments as the function does.
+
+    `args` are the positions of the differentiable arguments (a slice where their number varies); such an argument may be a sequence of arrays
+    (`np.concatenate`), and then so is its cotangent and its tangent. The formulas' own parameters name the
+    function's: an argument that a formula does not have is refused.
+    """
+
+    args: tuple[int, ...] | slice
+
+    @property
+    def formula(self) -> Function:
+        raise NotImplementedError
+
+    @cached_property
+    def parameters(self) -> tuple[inspect.Parameter, ...]:
+        """The function's parameters as the formula names them, without the formula's own first one."""
+        return tuple(inspect.signature(self.formula).parameters.values())[1:]
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(WithArguments):
+    """`adjoints[k](y_bar, *args, **kwargs)` → cotangent of argument `args[k]`; differentiable arguments arrive as `Like`."""
+
+    adjoints: tuple[Function, ...]
+
+    @property
+    def formula(self) -> Function:
+        return self.adjoints[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Multilinear(Linear):
+    """As `Linear`, but in `adjoints[k]` only argument `args[k]` is a `Like`; the others have their values."""
+
+
+@dataclass(frozen=True, eq=False)
+class General(WithArguments):
+    """`pullback(y, *args)` → `pull(y_bar)` → cotangents; `pushforward(y, *args)` → `push(*dots)` → y_dot.
+
+    `pull` returns a tuple with one entry for each of `args`; an entry may be a function of no arguments, which is
+    called only if that cotangent is wanted. `push` receives one tangent for each of `args`, `None` where there is none.
+    """
+
+    pullback: Function
+    pushforward: Function
+
+    @property
+    def formula(self) -> Function:
+        return self.pullback
+
+
+@dataclass(frozen=True, eq=False)
+class Composed(Rule):
+    """A function whose `body` has the same value and consists of functions that have rules."""
+
+    body: Function
+
+
+@dataclass(frozen=True, eq=False)
+class NoGradient(Rule):
+    """A function whose output has no derivative (an integer, a boolean, a shape), and why."""
+
+    why: str
+
+
+RULES: dict[Function, Rule] = {}
+
+
+def elementwise(function: Function, *partials: Partial, at: Sequence[Any]) -> None:
+    """Define the derivative of an elementwise function by its partial derivatives, in the order of its arguments."""
+    _add(Elementwise(function, partials, at=at))
+
+
+def linear(function: Function, *adjoints: Function, args: tuple[int, ...] = (0,), at: Sequence[Any]) -> None:
+    """Define the derivative of a function that is linear in `args` together (`np.where` in 1 and 2)."""
+    _add(Linear(function, args, adjoints, at=at))
+
+
+def multilinear(function: Function, *adjoints: Function, args: tuple[int, ...] = (0, 1), at: Sequence[Any]) -> None:
+    """Define the derivative of a function that is linear in each of `args` by itself (`np.matmul`)."""
+    _add(Multilinear(function, args, adjoints, at=at))
+
+
+def general(
+    function: Function, *, pullback: Function, pushforward: Function, args: tuple[int, ...] = (0,), at: Sequence[Any]
+) -> None:
+    """Define the derivative of a function by its pullback and its pushforward."""
+    _add(General(function, args, pullback, pushforward, at=at))
+
+
+def composed(function: Function, body: Function, *, at: Sequence[Any]) -> None:
+    """Define the derivative of a function by a body of the same value, made of functions that have rules."""
+    _add(Composed(function, body, at=at))
+
+
+def no_gradient(*functions: Function, why: str) -> None:
+    """Declare functions whose outputs have no derivative."""
+    for function in functions:
+        _add(NoGradient(function, why))
+
+
+def _add(rule: Rule) -> None:
+    if rule.function in RULES:
+        raise ValueError(f"{rule.name} has a rule already")
+    RULES[rule.function] = rule

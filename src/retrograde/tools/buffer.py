@@ -1,0 +1,150 @@
+"""Buffer: an array that can be written to while derivatives are taken."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from retrograde.errors import FrozenBufferError, RetrogradeError
+from retrograde.trace.creation import array_of
+from retrograde.trace.handle import plain
+from retrograde.trace.keys import fixed_key
+from retrograde.trace.mutable import Mutable, write
+
+
+class BufferError(RetrogradeError, TypeError):
+    """A Buffer was used as an array."""
+
+
+class Buffer:
+    """A mutable array like `xs`, of `shape` if one is given, filled with zeros.
+
+    Args:
+        xs: an array, a list or a traced value; gives the dtype, and the shape where none is given.
+        *shape: integers, or one tuple.
+
+    Reading gives copies, with NumPy's indexing of every kind; so does writing, augmented assignment included. `copy()`
+    ends the writing and returns the array without copying it. A Buffer is no array: arithmetic with it is a TypeError,
+    so that nothing can hold on to contents that still change. A loop of n reads and writes costs O(n).
+
+    Raises:
+        FrozenBufferError: a write after `copy()`.
+        MutationError: a traced float written into integers.
+
+    >>> def cubes(x):
+    ...     b = Buffer(x, 3)
+    ...     b[0] = x[0]
+    ...     for i in range(1, 3):
+    ...         b[i] = b[i - 1] * x[0]
+    ...     return b.copy()
+    >>> jacobian(cubes, np.array([2.0]))
+    array([[ 1.],
+           [ 4.],
+           [12.]])
+    """
+
+    __slots__ = ("_contents", "_frozen")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, xs: Any, *shape: Any) -> None:
+        like = np.asarray(plain(array_of(xs)))
+        if len(shape) == 1 and isinstance(shape[0], tuple | list):
+            shape = tuple(shape[0])
+        sizes = tuple(int(n) for n in shape) if shape else like.shape
+        self._contents: Any = Mutable(np.zeros(sizes, like.dtype))
+        self._frozen = False
+
+    # --- contents
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._contents.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return plain(self._contents.value()).dtype  # type: ignore[no-any-return]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d Buffer")
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._contents.read(fixed_key(key))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._check_writable()
+        self._contents = write(self._contents, fixed_key(key), self._value(value))
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def append(self, value: Any) -> None:
+        """Add one element (or one row) at the end of the first axis. The first row of an empty Buffer gives the shape."""
+        self.extend([value])
+
+    def extend(self, values: Iterable[Any]) -> None:
+        """Add elements (or rows) at the end of the first axis."""
+        self._check_writable()
+        for item in values:
+            value = self._value(item)
+            row = np.shape(plain(value))
+            if self.shape == (0,) and row:
+                self._contents = Mutable(np.zeros((0, *row), self.dtype))
+            if row != self.shape[1:] or not self.shape:
+                raise ValueError(f"a value of shape {row} cannot be appended to a Buffer of shape {self.shape}")
+            self._contents.grow(1)
+            self._contents = write(self._contents, len(self) - 1, value)
+
+    def copy(self) -> Any:
+        """The contents as an array (traced, if traced values were written). The Buffer cannot be written to any more."""
+        self._frozen = True
+        value = self._contents.value()
+        return value
+
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def __repr__(self) -> str:
+        state = "frozen, " if self._frozen else ""
+        return f"Buffer({state}{plain(self._contents.value())!r})"
+
+    def _check_writable(self) -> None:
+        if self._frozen:
+            raise FrozenBufferError(
+                "this Buffer was copied before; its contents are an array now and cannot be written to",
+                "write everything first, then copy",
+                "a new Buffer: b = Buffer(array); b[:] = array",
+            )
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, Buffer):
+            return value._contents.read(...)
+        return array_of(value) if isinstance(value, list | tuple) else value
+
+    # --- everything that would take it for an array
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise BufferError(
+            "a Buffer is not an array: NumPy functions and operators do not take it",
+            "b.copy(), the array (the Buffer is frozen then)",
+            "b[:], a copy of what it holds now",
+        )
+
+    __array__ = __array_ufunc__ = __array_function__ = __float__ = __int__ = __bool__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __matmul__ = __rmatmul__ = __pow__ = __rpow__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = _refuse
+    __neg__ = __pos__ = __abs__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = __imatmul__ = _refuse
+

@@ -1,0 +1,280 @@
+"""Calling a function that has a rule with traced values among its arguments: every kind of rule but the generated one.
+
+The steps are the same in every mode: find the highest level among the differentiable arguments, compute the primal on
+the values below it, and let that level keep what it needs (`Level.apply`).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from retrograde.errors import UnsupportedArgumentError
+from retrograde.rules.table import (
+    RULES,
+    Composed,
+    Elementwise,
+    General,
+    Like,
+    Linear,
+    Multilinear,
+    NoGradient,
+    WithArguments,
+)
+from retrograde.trace.handle import HANDLES, Traced, like_of, plain
+from retrograde.trace.ops import Targets, elementwise_op, match, residuals
+from retrograde.trace.operators import GENERATED
+
+Path = tuple[int, ...]
+
+
+def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`function(*args, **kwargs)`, by the rule of the function."""
+    rule = RULES[function]
+    if isinstance(rule, WithArguments):
+        return call_rule(rule, args, kwargs)
+    if isinstance(rule, Composed):
+        return rule.body(*args, **kwargs)
+    if isinstance(rule, NoGradient):
+        return function(*map(_plain_tree, args), **{name: _plain_tree(value) for name, value in kwargs.items()})
+    assert isinstance(rule, Elementwise)
+    generated = GENERATED[function]
+    if generated is not None and not kwargs:
+        return generated(*args)
+    return _call_elementwise(rule, args, kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A traced operand of the highest level: which differentiable argument, where inside it, and the value."""
+
+    slot: int
+    path: Path
+    traced: Traced
+
+
+def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`rule.function(*args, **kwargs)`, where the rule takes the function's own arguments."""
+    args, kwargs = _normalised(rule, args, kwargs)
+    positions = _positions(rule, args)
+    found = [Operand(slot, path, x) for slot, i in enumerate(positions) for path, x in _traced(args[i])]
+    if not found:
+        # A traced value stands where no derivative can be taken; _normalised let only integers and masks pass.
+        return rule.function(*args, **kwargs)
+    level = max((operand.traced.level for operand in found), key=lambda level: level.depth)
+    active = [operand for operand in found if operand.traced.level is level]
+    primals = list(args)
+    for operand in active:
+        i = positions[operand.slot]
+        primals[i] = _replaced(primals[i], operand.path, operand.traced.primal)
+    y = rule.function(*primals, **kwargs)
+    return level.apply(Binding(rule, y, tuple(primals), kwargs, positions), active)
+
+
+def _call_elementwise(rule: Elementwise, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An elementwise function of three or more arguments, or one that was given keywords."""
+    signature = inspect.signature(rule.function)
+    bound = signature.bind(*args, **kwargs)
+    args = bound.args
+    if bound.kwargs or len(args) > len(rule.partials):
+        raise UnsupportedArgumentError(f"np.{rule.name} of a traced value does not take {', '.join(bound.kwargs) or 'so many arguments'}")
+    levels = [x.level for x in args if type(x) in HANDLES]
+    level = max(levels, key=lambda level: level.depth)
+    active = tuple(type(x) in HANDLES and x.level is level for x in args)
+    primals = [x.primal if is_active else x for x, is_active in zip(args, active, strict=True)]
+    y = rule.function(*primals)
+    values = {"y": y, **dict(zip("abc", primals, strict=False))}
+    links = [x.link for x, is_active in zip(args, active, strict=True) if is_active]
+    likes = [like_of(p) for p, is_active in zip(primals, active, strict=True) if is_active]
+    kept = [values[name] for name in residuals(rule, active)]
+    node = (level.number(), elementwise_op(rule, active, True), *links, *kept, *likes)
+    return level.follow(y, node)
+
+
+# --- a rule bound to one call ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """One call of a function with a rule: its result and its arguments as the highest level sees them."""
+
+    rule: WithArguments
+    y: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    positions: tuple[int, ...]
+
+    def pull(self, slots: set[int]) -> Callable[[Any], tuple[Any, ...]]:
+        """`pull(y_bar)` → one cotangent (or a function that computes it) for each differentiable argument.
+
+        Keeps alive only what the formulas of the wanted `slots` need.
+        """
+        rule, kwargs = self.rule, self.kwargs
+        if isinstance(rule, General):
+            return rule.pullback(self.y, *self.args, **kwargs)  # type: ignore[no-any-return]
+        assert isinstance(rule, Linear)
+        each_by_itself = isinstance(rule, Multilinear)
+        formulas: list[Any] = [None] * len(self.positions)
+        for slot in slots:
+            args = list(self.args)
+            for other, i in enumerate(self.positions):
+                if other == slot or not each_by_itself:
+                    args[i] = _like_tree(args[i])
+            formulas[slot] = rule.adjoints[slot], tuple(args)
+
+        def linear_pull(y_bar: Any) -> tuple[Any, ...]:
+            return tuple(
+                None if formula is None else formula[0](y_bar, *formula[1], **kwargs) for formula in formulas
+            )
+
+        return linear_pull
+
+    def push(self, dots: list[Any]) -> Any:
+        """The tangent of the result, from one tangent for each differentiable argument (None where there is none)."""
+        rule, function = self.rule, self.rule.function
+        if isinstance(rule, General):
+            return rule.pushforward(self.y, *self.args, **self.kwargs)(*dots)
+        if isinstance(rule, Multilinear):
+            terms = []
+            for i, dot in zip(self.positions, dots, strict=True):
+                if dot is not None:
+                    terms.append(function(*self.args[:i], dot, *self.args[i + 1 :], **self.kwargs))
+            return terms[0] if len(terms) == 1 else sum(terms[1:], start=terms[0])
+        args = list(self.args)
+        for i, dot in zip(self.positions, dots, strict=True):
+            args[i] = _zeros_tree(args[i]) if dot is None else dot
+        return function(*args, **self.kwargs)
+
+    def tangents(self, active: list[Operand]) -> list[Any]:
+        """One tangent for each differentiable argument, in the argument's structure."""
+        dots: list[Any] = [None] * len(self.positions)
+        for operand in active:
+            dot = operand.traced.link
+            if operand.path:
+                if dots[operand.slot] is None:
+                    dots[operand.slot] = _zeros_tree(self.args[self.positions[operand.slot]])
+                dot = _replaced(dots[operand.slot], operand.path, dot)
+            dots[operand.slot] = dot
+        return dots
+
+    def matched(self, y_dot: Any) -> Any:
+        """A tangent of the result in the result's shapes and dtypes."""
+        if isinstance(self.y, tuple | list):
+            return [match(dot, y) for dot, y in zip(y_dot, self.y, strict=True)]
+        return match(y_dot, self.y)
+
+    def targets(self, active: list[Operand]) -> Targets:
+        """Where the cotangent of each operand stands in what `pull` returns."""
+        places = tuple((o.slot, o.path, like_of(o.traced.primal)) for o in active)
+        return Targets(self.rule.name, len(self.positions), places)
+
+
+# --- arguments ---------------------------------------------------------------------------------------------------
+
+
+def _positions(rule: WithArguments, args: tuple[Any, ...]) -> tuple[int, ...]:
+    if isinstance(rule.args, slice):
+        return tuple(range(len(args)))[rule.args]
+    return tuple(i for i in rule.args if i < len(args))
+
+
+def _normalised(
+    rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Differentiable arguments by position, the others known to the formula and free of traced values."""
+    parameters = rule.parameters
+    if kwargs:
+        names = [p.name for p in parameters]
+        kwargs = {n: v for n, v in kwargs.items() if n in names or (v is not None and v is not np._NoValue)}  # type: ignore[attr-defined]
+        unknown = [name for name in kwargs if name not in names]
+        if unknown:
+            raise UnsupportedArgumentError(
+                f"the derivative of np.{rule.name} does not know the argument {unknown[0]}=",
+                "leave it out, or write the call without it",
+                f"dropgrad(x) as the argument of np.{rule.name}, where its derivative is not wanted",
+            )
+        if not isinstance(rule.args, slice):
+            last = max((i for i in rule.args if i < len(names) and names[i] in kwargs), default=-1)
+            while len(args) <= last:
+                parameter = parameters[len(args)]
+                args = (*args, kwargs.pop(parameter.name, parameter.default))
+    if len(args) > len(parameters) and all(p.kind is not p.VAR_POSITIONAL for p in parameters):
+        raise UnsupportedArgumentError(
+            f"the derivative of np.{rule.name} takes {len(parameters)} arguments, not {len(args)}"
+        )
+    positions = set(_positions(rule, args))
+    args = tuple(arg if i in positions else _constant(rule, i, arg) for i, arg in enumerate(args))
+    return args, {name: _constant(rule, name, value) for name, value in kwargs.items()}
+
+
+def _constant(rule: WithArguments, name: int | str, value: Any) -> Any:
+    """An argument without a derivative; a traced integer in it is taken for its value."""
+    kind = type(value)
+    if kind in HANDLES:
+        value = plain(value)
+        dtype = getattr(value, "dtype", None)
+        if isinstance(value, int) or (dtype is not None and dtype.kind in "iub"):
+            return value
+        which = f"{name}=" if isinstance(name, str) else f"number {name + 1}"
+        raise UnsupportedArgumentError(
+            f"np.{rule.name} has no derivative with respect to its argument {which}",
+            "dropgrad(x) as that argument, where its derivative is not wanted",
+        )
+    if kind is list or kind is tuple:
+        return kind(_constant(rule, name, item) for item in value)
+    return value
+
+
+def _traced(value: Any, path: Path = ()) -> Iterator[tuple[Path, Traced]]:
+    """The traced values in an argument: itself, or the members of a (nested) sequence."""
+    kind = type(value)
+    if kind in HANDLES:
+        yield path, value
+    elif kind is list or kind is tuple:
+        for i, item in enumerate(value):
+            yield from _traced(item, (*path, i))
+
+
+def _replaced(tree: Any, path: Path, leaf: Any) -> Any:
+    """The same nested sequence with another leaf; sequences become lists."""
+    if not path:
+        return leaf
+    items = list(tree)
+    items[path[0]] = _replaced(items[path[0]], path[1:], leaf)
+    return items
+
+
+def _map_tree(function: Callable[[Any], Any], tree: Any) -> Any:
+    if isinstance(tree, list | tuple):
+        return [_map_tree(function, item) for item in tree]
+    return function(tree)
+
+
+def _like_tree(tree: Any) -> Any:
+    return _map_tree(lambda x: Like(np.shape(x), like_of(x)[1]), tree)
+
+
+def _zeros_tree(tree: Any) -> Any:
+    return _map_tree(lambda x: np.zeros(np.shape(x), like_of(x)[1])[()], tree)
+
+
+def _plain_tree(tree: Any) -> Any:
+    kind = type(tree)
+    if kind in HANDLES:
+        return plain(tree)
+    if kind is list or kind is tuple:
+        return kind(_plain_tree(item) for item in tree)
+    return tree
+
+
+def distribute(y: Any, make_output: Callable[[int, Any], Any]) -> Any:
+    """A result of several outputs in its own type, each floating output replaced by `make_output(position, output)`."""
+    outputs = [
+        make_output(i, output) if getattr(output, "dtype", np.dtype(float)).kind in "fc" else output
+        for i, output in enumerate(y)
+    ]
+    return type(y)(*outputs) if hasattr(y, "_fields") else type(y)(outputs)

@@ -1,0 +1,110 @@
+"""Leaving the traced world: what converts, and what is refused because the derivative would be lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from retrograde.errors import ConversionError, HashError, PickleError
+from retrograde.trace.level import is_ignored
+
+if TYPE_CHECKING:
+    from retrograde.trace.level import Level
+
+_DROP = "dropgrad(x), or a block `with ignore():`, where the derivative is not wanted"
+
+
+class Conversions:
+    """The conversions of a traced value; a base of `Traced`."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        primal: Any
+        link: Any
+        level: Level
+
+    def __float__(self) -> float:
+        return float(self._release("float(x)", "keep x as it is; np.* and math.* functions take it"))
+
+    def __int__(self) -> int:
+        return int(self._release("int(x)", "np.floor(x), np.trunc(x) or np.rint(x), which keep a (zero) derivative"))
+
+    def __complex__(self) -> complex:
+        return complex(self._release("complex(x)", "x + 0j, or x + 1j * y"))
+
+    def __index__(self) -> int:
+        value = _plain(self)
+        if isinstance(value, int | np.integer) or (isinstance(value, np.ndarray) and value.dtype.kind in "iu"):
+            return int(value)
+        return int(self._release("the use of x as an index", "an integer argument, which stays an integer"))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        value = self._release(
+            "the conversion to a plain array (np.asarray(x), or a function that makes one)",
+            "a NumPy function of x: it works on traced values as they are",
+            "primitive, to give a function from elsewhere a derivative rule",
+        )
+        value = np.asarray(value, dtype=dtype)
+        return value.copy() if copy else value
+
+    def _release(self, what: str, *ways: str) -> Any:
+        """The plain value where nothing is lost by that: inside `ignore()`, and for values without a derivative."""
+        x: Any = self
+        while isinstance(x, Conversions):
+            if not is_ignored(x.level):
+                raise ConversionError(f"{what} would lose the derivative of {describe(self)}", *ways, _DROP)
+            x = x.primal
+        return x
+
+    def __hash__(self) -> int:
+        raise HashError(
+            f"{describe(self)} has no hash: two that are equal need not have the same derivative",
+            "data(x) as the key of a dictionary or the member of a set",
+        )
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise PickleError(
+            f"{describe(self)} belongs to a running transform and cannot be pickled",
+            "data(x), the plain value",
+            "take the gradient inside the worker: gradients of module-level functions do pickle",
+        )
+
+    def __copy__(self) -> Any:
+        return self.copy()  # type: ignore[attr-defined]
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.copy()  # type: ignore[attr-defined]
+
+    def __bool__(self) -> bool:
+        return bool(_plain(self))
+
+    def __len__(self) -> int:
+        return len(_plain(self))
+
+    def __contains__(self, item: Any) -> bool:
+        return _plain(item) in _plain(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(_plain(self), spec)
+
+    def __str__(self) -> str:
+        return str(_plain(self))
+
+    def __repr__(self) -> str:
+        return f"traced({_plain(self)!r})"
+
+
+def describe(x: Any) -> str:
+    """A traced value as error messages name it."""
+    value = _plain(x)
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"a traced array of shape {value.shape} and dtype {value.dtype}"
+    return f"the traced number {value}"
+
+
+def _plain(x: Any) -> Any:
+    while isinstance(x, Conversions):
+        x = x.primal
+    return x

@@ -1,0 +1,43 @@
+"""Arrays made of traced values: `np.array([x[0], 2.0, [...]])`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from retrograde.rules.table import RULES, linear
+from retrograde.trace.call import call
+from retrograde.trace.handle import is_traced
+
+
+def contains_traced(tree: Any) -> bool:
+    """Whether a traced value is in a nested list or tuple."""
+    if isinstance(tree, list | tuple):
+        return any(contains_traced(item) for item in tree)
+    return is_traced(tree)
+
+
+def array_of(tree: Any) -> Any:
+    """`np.array(tree)` of nested lists and tuples in which traced values stand; a traced value as it is."""
+    if not isinstance(tree, list | tuple):
+        return tree
+    rows = [array_of(item) for item in tree]
+    if not any(is_traced(row) for row in rows):
+        return np.array(rows)
+    return call(stacked, (rows,), {})
+
+
+def stacked(rows: Any) -> Any:
+    """The rows in one array, along a new first axis."""
+    if contains_traced(rows):
+        return call(stacked, (rows,), {})
+    return np.array(rows)
+
+
+def _stacked_adjoint(y_bar: Any, rows: Any) -> list[Any]:
+    return [y_bar[i] for i in range(len(rows))]
+
+
+if stacked not in RULES:
+    linear(stacked, _stacked_adjoint, at=[])

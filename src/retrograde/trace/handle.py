@@ -1,0 +1,96 @@
+"""The traced value itself: three slots. What it can do is in the modules beside this one.
+
+operators.py    Python's operators, generated from the table of rules
+attributes.py   ndarray's attributes and methods
+conversions.py  leaving the traced world: allowed, or refused with the way out
+protocols.py    NumPy's ufunc and function protocols
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from retrograde.trace.attributes import Attributes
+from retrograde.trace.conversions import Conversions
+
+if TYPE_CHECKING:
+    from retrograde.trace.level import Level
+
+
+class Traced(Attributes, Conversions):
+    """A value of the program together with what one transform knows of it.
+
+    Attributes:
+        primal: the value: a number, an array, or a traced value of a lower level.
+        link: in reverse mode the node that made it, in forward mode its tangent.
+        level: the transform that it belongs to.
+    """
+
+    __slots__ = ("level", "link", "primal")
+
+    primal: Any
+    link: Any
+    level: Level
+
+    # NumPy's operators ask us first.
+    __array_priority__ = 1000
+
+
+HANDLES: set[type] = {Traced}
+"""Every class of traced values; `type(x) in HANDLES` is the quickest question there is."""
+
+
+def make(primal: Any, link: Any, level: Level) -> Traced:
+    """A traced value."""
+    x = Traced()
+    x.primal = primal
+    x.link = link
+    x.level = level
+    return x
+
+
+def is_traced(x: Any) -> bool:
+    """Whether `x` is a traced value (containers are not looked into)."""
+    return type(x) in HANDLES
+
+
+def data(x: Any) -> Any:
+    """The plain value of a traced value, whatever its nesting; anything else is returned as it is.
+
+    An array is returned as a read-only view: graphs that were recorded earlier still need its contents.
+    """
+    if type(x) not in HANDLES:
+        return x
+    x = plain(x)
+    if isinstance(x, np.ndarray):
+        x = x.view()
+        x.flags.writeable = False
+    return x
+
+
+def plain(x: Any) -> Any:
+    """The plain value itself, for reading inside the library."""
+    while type(x) in HANDLES:
+        x = x.primal
+    return x
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    """The shape; empty for numbers."""
+    return () if type(x) is float else getattr(x, "shape", ())
+
+
+def like_of(x: Any) -> tuple[tuple[int, ...], Any]:
+    """The shape and the dtype of a cotangent for `x`: its own, or float64 for integers."""
+    x = plain(x)
+    kind = type(x)
+    if kind is np.ndarray or isinstance(x, np.generic):
+        dtype = x.dtype
+        return x.shape, dtype if dtype.kind in "fc" else FLOAT64
+    return (), COMPLEX128 if kind is complex else FLOAT64
+
+
+FLOAT64 = np.dtype(np.float64)
+COMPLEX128 = np.dtype(np.complex128)

@@ -1,0 +1,289 @@
+"""Functions that NumPy's protocols do not cover, taken over while a transform runs.
+
+`np.array([x[0], 2.0])` and `math.sin(x)` never ask a traced value what to do. They are therefore replaced as
+attributes of their modules for as long as some transform runs, and in the globals of the user's own modules, where
+they were imported by name. With arguments that are not traced a replacement calls the original at once, whoever
+called it. Rejected: an ndarray subclass that poisons its buffer (not reliably loud), and rewriting the user's source (does
+not reach what it calls). See docs/decisions.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import gc
+import math
+import operator
+from collections.abc import Callable
+from concurrent.futures import thread
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from retrograde.rules.table import RULES, Elementwise
+from retrograde.trace import level as levels
+from retrograde.trace.creation import array_of, contains_traced
+from retrograde.trace.handle import HANDLES, plain
+from retrograde.trace.operators import binary, unary
+
+
+class Options:
+    """What can be switched in the library.
+
+    Attributes:
+        intercept: take over `np.array`, `np.asarray`, `math.*` and the like while a transform runs. Switched off,
+            they raise an error when they are given a traced value.
+    """
+
+    __slots__ = ("intercept",)
+
+    def __init__(self) -> None:
+        self.intercept = True
+
+    def __repr__(self) -> str:
+        return f"Options(intercept={self.intercept})"
+
+
+options = Options()
+
+_originals: dict[int, Callable[..., Any]] = {}
+_numpy: dict[str, Callable[..., Any]] = {}
+_math: dict[str, Callable[..., Any]] = {}
+
+
+def _replaces(module: Any, name: str, table: dict[str, Callable[..., Any]]) -> Callable[[Any], Any]:
+    """Decorate the replacement of a function. The replacement gets the original as its first argument."""
+
+    def decorate(replacement: Callable[..., Any]) -> Callable[..., Any]:
+        original = getattr(module, name)
+
+        @functools.wraps(original)
+        def replaced(*args: Any, **kwargs: Any) -> Any:
+            return replacement(original, *args, **kwargs)
+
+        table[name] = replaced
+        _originals[id(original)] = replaced
+        return replaced
+
+    return decorate
+
+
+# --- making arrays -----------------------------------------------------------------------------------------------
+
+
+@_replaces(np, "array", _numpy)
+def _array(original: Any, object: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, **kwargs: Any) -> Any:
+    if not contains_traced(object):
+        return original(object, dtype=dtype, copy=copy, ndmin=ndmin, **kwargs)
+    x = _as_array(object, dtype)
+    if ndmin > x.ndim:
+        x = np.reshape(x, (1,) * (ndmin - x.ndim) + x.shape)
+    return x.copy() if copy and x is object else x
+
+
+def _as_array_replacement(original: Any, a: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
+    if not contains_traced(a):
+        return original(a, dtype, *args, **kwargs)
+    return _as_array(a, dtype)
+
+
+for _name in ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray"):
+    _replaces(np, _name, _numpy)(_as_array_replacement)
+
+
+def _as_array(tree: Any, dtype: Any) -> Any:
+    x = array_of(tree)
+    if not isinstance(plain(x), np.ndarray):
+        x = np.reshape(x, ())
+    return x if dtype is None or np.dtype(dtype) == x.dtype else x.astype(dtype)
+
+
+# --- math --------------------------------------------------------------------------------------------------------
+
+# Functions of `math` whose derivative is that of a NumPy function; the value is computed by `math` all the same.
+_ONE = {
+    "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
+    "atanh": np.arctanh, "cbrt": np.cbrt, "cos": np.cos, "cosh": np.cosh, "degrees": np.degrees, "erf": math.erf,
+    "erfc": math.erfc, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "gamma": math.gamma, "lgamma": math.lgamma,
+    "log10": np.log10, "log1p": np.log1p, "log2": np.log2, "radians": np.radians, "sin": np.sin, "sinh": np.sinh,
+    "sqrt": np.sqrt, "tan": np.tan, "tanh": np.tanh,
+}  # fmt: skip
+_TWO = {"atan2": np.arctan2, "copysign": np.copysign, "fmod": np.fmod, "pow": np.power}
+_PLAIN = ("isnan", "isinf", "isfinite", "isclose", "frexp", "floor", "ceil", "trunc")
+
+
+def _scalar(x: Any) -> Any:
+    """A traced value as `math` takes it: an array of one element is its element."""
+    return x.item() if isinstance(plain(x), np.ndarray) else x
+
+
+def _elementwise(function: Any) -> Elementwise:
+    rule = RULES[function]
+    assert isinstance(rule, Elementwise)
+    return rule
+
+
+def _one(name: str, function: Any) -> Callable[[Any], Any]:
+    original = getattr(math, name)
+
+    @functools.wraps(original)
+    def replaced(x: Any, /) -> Any:
+        return _generated_one(name, function)(_scalar(x)) if type(x) in HANDLES else original(x)
+
+    return replaced
+
+
+def _two(name: str, function: Any) -> Callable[[Any, Any], Any]:
+    original = getattr(math, name)
+
+    @functools.wraps(original)
+    def replaced(x: Any, y: Any, /) -> Any:
+        if type(x) in HANDLES:
+            return _generated_two(name, function)[0](_scalar(x), y)
+        return _generated_two(name, function)[1](_scalar(y), x) if type(y) in HANDLES else original(x, y)
+
+    return replaced
+
+
+def _on_plain(name: str) -> Callable[..., Any]:
+    original = getattr(math, name)
+
+    @functools.wraps(original)
+    def replaced(*args: Any, **kwargs: Any) -> Any:
+        return original(*map(plain, args), **kwargs)
+
+    return replaced
+
+
+@functools.cache
+def _generated_one(name: str, function: Any) -> Any:
+    # The primal is computed by the replacement, since it may be traced by an outer transform.
+    return unary(_elementwise(function), function=_math[name])
+
+
+@functools.cache
+def _generated_two(name: str, function: Any) -> Any:
+    return binary(_elementwise(function), function=_math[name])
+
+
+def _take_over_math() -> None:
+    # exp2 and cbrt came with Python 3.11, others may come later.
+    made = {name: _one(name, function) for name, function in _ONE.items()}
+    made |= {name: _two(name, function) for name, function in _TWO.items()}
+    made |= {name: _on_plain(name) for name in _PLAIN}
+    for name, replaced in made.items():
+        _math[name] = replaced
+        _originals[id(getattr(math, name))] = replaced
+
+
+_take_over_math()
+
+
+@_replaces(math, "log", _math)
+def _log(original: Any, x: Any, *base: Any) -> Any:
+    if type(x) not in HANDLES and not (base and type(base[0]) in HANDLES):
+        return original(x, *base)
+    if base:
+        return _math["log"](x) / _math["log"](base[0])
+    return _generated_one("log", np.log)(_scalar(x))
+
+
+@_replaces(math, "fabs", _math)
+def _fabs(original: Any, x: Any) -> Any:
+    return abs(_scalar(x)) * 1.0 if type(x) in HANDLES else original(x)
+
+
+@_replaces(math, "hypot", _math)
+def _hypot(original: Any, *coordinates: Any) -> Any:
+    if not contains_traced(coordinates):
+        return original(*coordinates)
+    return functools.reduce(np.hypot, coordinates) if len(coordinates) > 1 else abs(coordinates[0])
+
+
+@_replaces(math, "dist", _math)
+def _dist(original: Any, p: Any, q: Any) -> Any:
+    if not contains_traced([*p, *q]):
+        return original(p, q)
+    return _math["hypot"](*(a - b for a, b in zip(p, q, strict=True)))
+
+
+@_replaces(math, "fsum", _math)
+def _fsum(original: Any, values: Any) -> Any:
+    values = list(values)
+    return sum(values[1:], start=values[0]) if contains_traced(values) else original(values)
+
+
+@_replaces(math, "prod", _math)
+def _prod(original: Any, values: Any, *, start: Any = 1) -> Any:
+    values = list(values)
+    if not contains_traced([*values, start]):
+        return original(values, start=start)
+    return functools.reduce(operator.mul, values, start)
+
+
+# --- switching ---------------------------------------------------------------------------------------------------
+
+# What was replaced, to be put back: (dictionary, names, originals) for each.
+_replaced: list[tuple[dict[str, Any], dict[str, Any]]] = []
+_found: dict[int, tuple[int, tuple[str, ...]]] = {}
+_thresholds = gc.get_threshold()
+_PATIENT = 100_000  # allocations between two collections while a transform runs
+_submit = thread.ThreadPoolExecutor.submit
+
+
+def _submit_in_context(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """`submit`, whose work knows the levels, parameters and `ignore` blocks of the thread that submits it."""
+    return _submit(self, contextvars.copy_context().run, fn, *args, **kwargs)
+
+
+def install() -> None:
+    """Take the functions over. Called when the first transform begins."""
+    if options.intercept:
+        for module, table in ((np, _numpy), (math, _math)):
+            _replace(vars(module), table)
+    thread.ThreadPoolExecutor.submit = _submit_in_context  # type: ignore[method-assign]
+    # A growing tape is all alive: collections find nothing and cost as much as the program itself.
+    global _thresholds
+    _thresholds = gc.get_threshold()
+    gc.set_threshold(max(_thresholds[0], _PATIENT), *_thresholds[1:])
+
+
+def uninstall() -> None:
+    """Put the originals back. Called when the last transform has ended."""
+    thread.ThreadPoolExecutor.submit = _submit  # type: ignore[method-assign]
+    gc.set_threshold(*_thresholds)
+    while _replaced:
+        names, before = _replaced[-1]
+        names.update(before)
+        _replaced.pop()
+
+
+def _replace(names: dict[str, Any], table: dict[str, Any]) -> None:
+    # Noted before it is done: an interrupt in between restores what is there anyway.
+    _replaced.append((names, {name: names[name] for name in table}))
+    names.update(table)
+
+
+def replace_in_globals(f: Any) -> None:
+    """Take over what the module of `f` imported by name (`from math import sin`)."""
+    while not isinstance(f, FunctionType):
+        inner = getattr(f, "func", None) or getattr(f, "__func__", None) or getattr(f, "__wrapped__", None)
+        if inner is None:
+            call = getattr(type(f), "__call__", None)
+            if not isinstance(call, FunctionType):
+                return
+            inner = call
+        f = inner
+    names = f.__globals__
+    count, found = _found.get(id(names), (-1, ()))
+    if count != len(names):
+        found = tuple(name for name, value in names.items() if id(value) in _originals)
+        _found[id(names)] = (len(names), found)
+    table = {name: _originals[id(names[name])] for name in found if id(names.get(name)) in _originals}
+    if table and options.intercept:
+        _replace(names, table)
+
+
+levels.on_first_transform = install
+levels.on_last_transform = uninstall

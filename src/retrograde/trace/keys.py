@@ -1,0 +1,40 @@
+"""Index keys: made safe to keep, and told apart by how they can be written through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from retrograde.trace.handle import is_traced, plain
+
+_SIMPLE = frozenset({int, slice, type(None), type(Ellipsis)})
+
+
+def fixed_key(key: Any) -> Any:
+    """The same key in plain values that nobody else can change: nodes keep it until the sweep.
+
+    Raises:
+        IndexError: a traced value that is neither integer nor boolean.
+    """
+    if type(key) in _SIMPLE:
+        return key
+    if isinstance(key, tuple):
+        return tuple([fixed_key(k) for k in key])
+    if is_traced(key):
+        key = plain(key)
+        if not isinstance(key, int) and getattr(key, "dtype", np.dtype(float)).kind not in "iub":
+            raise IndexError("an index must be an integer or a mask; this traced value is neither")
+    if isinstance(key, list):
+        return np.array([fixed_key(k) for k in key], dtype=None if key else int)
+    return key.copy() if isinstance(key, np.ndarray) else key
+
+
+def is_basic(key: Any) -> bool:
+    """Whether no element is named twice, so that `a[key] += b` adds all of `b`."""
+    kind = type(key)
+    if kind in _SIMPLE:
+        return True
+    if kind is tuple:
+        return all(type(k) in _SIMPLE for k in key)
+    return isinstance(key, np.integer) or (kind is np.ndarray and key.dtype == np.bool_)

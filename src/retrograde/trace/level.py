@@ -1,0 +1,191 @@
+"""Levels: one for each running transform, and what the running thread (or task) knows of them.
+
+A traced value belongs to the level of the transform that made it. An operation belongs to the *highest* level among
+its operands; operands of lower levels are constants to it, and are themselves traced when the primal is computed.
+That alone keeps nested derivatives apart, in any mixture of modes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from retrograde.errors import EndedError
+
+if TYPE_CHECKING:
+    from retrograde.trace.call import Binding, Operand
+    from retrograde.trace.handle import Traced
+
+# A node of a tape is a tuple `(number, op, *links of the parents, *residuals)`. Tuples are the cheapest thing to make
+# in Python, and one that holds nothing cyclic is dropped from the collector's lists.
+Node = tuple[Any, ...]
+
+_serial = itertools.count(1).__next__
+
+
+class Level:
+    """One transform.
+
+    Attributes:
+        records: whether this is reverse mode, where operations append nodes.
+        depth: a serial number. It grows with every new level; the height of a stack would not do, since threads and
+            generators leave levels in another order than they entered them.
+        number: the next number of a node; raises once the transform has ended, which also catches values that leak.
+        quick: whether an operation may append its node by itself, without asking `follow`. This is the hot path.
+        append: adds a node to the tape.
+    """
+
+    __slots__ = ("append", "depth", "hooks", "number", "quick", "repeatable")
+
+    records = False
+
+    depth: int
+    number: Callable[[], int]
+    append: Callable[[Node], None]
+    quick: bool
+    # Hooks and users' own rules may act on the world: a level that holds one is swept exactly once (see reverse.sweep).
+    repeatable: bool
+    hooks: list[Node]
+
+    def __init__(self) -> None:
+        self.depth = _serial()
+        self.number = itertools.count(1).__next__
+        self.quick = False
+        self.repeatable = True
+        self.hooks = []
+
+    def follow(self, y: Any, node: Node) -> Any:
+        """The result of an operation with primal `y`; called where `quick` is false."""
+        raise NotImplementedError
+
+    def apply(self, binding: Binding, active: list[Operand]) -> Any:
+        """The result of a call by a rule that is not elementwise; `active` are the operands of this level."""
+        raise NotImplementedError
+
+
+def _ended() -> int:
+    raise EndedError(
+        "a traced value was used after the transform that made it had ended",
+        "return it from the function (pullback and withgradient return values as well)",
+        "keep data(x) instead, where a plain number is wanted",
+    )
+
+
+class Suspension(NamedTuple):
+    """A level that does not record, and the links of its values that were used meanwhile, by identity."""
+
+    level: Level
+    met: dict[int, Any]
+
+
+class Context(NamedTuple):
+    """What a running thread or task knows; immutable, so that an interrupt cannot leave it half changed."""
+
+    # The transforms that are running here, outermost first.
+    levels: tuple[Level, ...] = ()
+    # Levels up to this depth are ignored (see `ignore`).
+    ignored: int = -1
+    # Levels whose operations are not recorded just now, with the values of theirs that operations met.
+    suspended: tuple[Suspension, ...] = ()
+    # The parameters that an enclosing `gradient(f, Params(...))` has made its own leaves, by identity.
+    leaves: dict[int, Traced] = {}  # noqa: RUF012  (a NamedTuple default; never written to)
+
+
+CONTEXT: ContextVar[Context] = ContextVar("retrograde", default=Context())  # noqa: B039  (immutable)
+
+# The levels of running transforms, in whatever thread, and the blocks of `ignore` in progress. Adding to a set and
+# removing from it are atomic, and say the same when repeated: an interrupt cannot leave a count that has drifted.
+_active: set[Level] = set()
+_always: list[Level] = []  # levels that never end
+_ignoring: set[object] = set()
+
+
+def is_ignored(level: Level) -> bool:
+    """Whether the running thread is inside an `ignore()` that was entered after this level began."""
+    return level.depth <= CONTEXT.get().ignored
+
+
+def is_recorded(level: Level, links: Iterable[Any]) -> bool:
+    """Whether an operation on values with these links is recorded; a suspended level makes a note of the links."""
+    context = CONTEXT.get()
+    if level.depth <= context.ignored:
+        return False
+    for suspension in context.suspended:
+        if suspension.level is level:
+            suspension.met.update((id(link), link) for link in links)
+            return False
+    return True
+
+
+def ignoring() -> AbstractContextManager[None]:
+    """Record nothing in this thread on any level that exists now."""
+    return _changed(CONTEXT.get()._replace(ignored=_serial()))
+
+
+@contextmanager
+def suspended(level: Level) -> Iterator[Suspension]:
+    """Do not record on one level in this thread; what its operations met is in the suspension's `met`."""
+    suspension = Suspension(level, {})
+    context = CONTEXT.get()
+    with _changed(context._replace(suspended=(*context.suspended, suspension))):
+        yield suspension
+
+
+@contextmanager
+def _changed(context: Context) -> Iterator[None]:
+    """Run under a context in which some levels must be asked before they record."""
+    token = object()
+    restore = CONTEXT.set(context)
+    try:
+        _ignoring.add(token)
+        _set_quick()
+        yield
+    finally:
+        _ignoring.discard(token)
+        _set_quick()
+        CONTEXT.reset(restore)
+
+
+def begin(level: Level) -> None:
+    """Enter a level among those that are running."""
+    level.quick = level.records and not _ignoring
+    with _switching:
+        if not _active:
+            on_first_transform()
+        _active.add(level)
+
+
+def never_ends(level: Level) -> None:
+    """Enter a level that is there as long as the library is."""
+    _always.append(level)
+
+
+def finish(level: Level) -> None:
+    """Take a level out again and refuse every further operation of it."""
+    level.number = _ended
+    with _switching:
+        _active.discard(level)
+        if not _active:
+            on_last_transform()
+
+
+_switching = threading.Lock()
+
+
+# What is done while some transform runs, in any thread; set by interception.py.
+def on_first_transform() -> None:
+    """Called before the first level begins."""
+
+
+def on_last_transform() -> None:
+    """Called after the last level has ended."""
+
+
+def _set_quick() -> None:
+    """Let operations take the hot path exactly while nobody is ignoring."""
+    for level in (*_always, *_active):
+        level.quick = level.records and not _ignoring

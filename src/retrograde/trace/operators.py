@@ -1,0 +1,287 @@
+"""Elementwise functions on traced values: code generated from the table of rules, one function a rule.
+
+`x * y` and `np.multiply(x, y)` end in the same generated function. Each rule gets its own because an eager program
+spends its time here: a generic `apply(rule, *args)` costs five times as much. The two templates below are the whole of
+it: they compute the primal, choose the op (see ops.py), make the node and the new traced value.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from retrograde.rules.table import RULES, Elementwise
+from retrograde.trace.handle import FLOAT64, HANDLES, Traced, like_of, plain
+from retrograde.trace.ops import elementwise_op, residuals
+
+# Scalars that take part in float64 arithmetic as they are.
+NUMBERS = frozenset({float, int, bool, np.float64})
+# Operands that need no look before they are used; everything else passes through `operand`.
+_OPERANDS = frozenset({float, int, bool, complex, np.ndarray, np.float64, np.float32, np.int64, np.bool_, np.complex128})
+
+_RECORD = """
+    if level.quick:
+        level.append(node)
+        z = Traced(); z.primal = r; z.link = node; z.level = level
+        return z
+    return level.follow(r, node)
+"""
+
+# `x` is a traced operand with primal `p`, `o` the other operand (its primal, where it is traced at the same level).
+_BINARY = """
+def {name}(x, o):
+    level = x.level
+    p = x.primal
+    kind = type(o)
+    if kind is Traced or kind in HANDLES:
+        other = o.level
+        if other is level:
+            y = o; o = y.primal
+            r = {apply}
+            if type(p) is ndarray:
+                shape = p.shape
+                is_plain = type(o) is ndarray and o.shape == shape and p.dtype is FLOAT64 and o.dtype is FLOAT64
+            else:
+                is_plain = type(p) in NUMBERS and type(o) in NUMBERS
+            if is_plain:
+                node = (level.number(), BOTH, {links}, {keep_both})
+            else:
+                node = (level.number(), BOTH_FITTED, {links}, {keep_both} {likes})
+            """ + _RECORD.replace("\n", "\n        ").strip() + """
+        if other.depth > level.depth:
+            return {mirror}(o, x)
+        kind = None
+    elif kind not in OPERANDS:
+        o = operand(o)
+        if o is NotImplemented:
+            return o
+        if type(o) in HANDLES:
+            return {name}(x, o)
+    r = {apply}
+    if type(p) is ndarray:
+        is_plain = p.dtype is FLOAT64 and (
+            kind in NUMBERS or kind is ndarray and o.dtype is FLOAT64 and o.shape == p.shape)
+    else:
+        is_plain = type(p) in NUMBERS and kind in NUMBERS
+    if is_plain:
+        node = (level.number(), ONE, x.link, {keep_one})
+    else:
+        node = (level.number(), ONE_FITTED, x.link, {keep_one} like_of(p))
+""" + _RECORD
+
+_UNARY = """
+def {name}(x):
+    level = x.level
+    p = x.primal
+    r = {apply}
+    if p.dtype is FLOAT64 if type(p) is ndarray else type(p) in NUMBERS:
+        node = (level.number(), ONE, x.link, {keep_one})
+    else:
+        node = (level.number(), ONE_FITTED, x.link, {keep_one} like_of(p))
+""" + _RECORD
+
+
+def unary(rule: Elementwise, apply: str = "function({})", function: Callable[..., Any] | None = None) -> Any:
+    """The generated function of a rule with one argument. `apply` says how the primal is computed."""
+    keep = _kept(rule, (True,), {"y": "r", "a": "p"})
+    source = _UNARY.format(name=_identifier(rule), apply=apply.format("p"), keep_one=keep)
+    scope = _scope(rule, function)
+    scope |= {"ONE": elementwise_op(rule, (True,), False), "ONE_FITTED": elementwise_op(rule, (True,), True)}
+    exec(compile(source, f"<retrograde {rule.name}>", "exec"), scope)
+    return scope[_identifier(rule)]
+
+
+def binary(rule: Elementwise, apply: str = "function({}, {})", function: Callable[..., Any] | None = None) -> tuple[Any, Any]:
+    """The generated functions `left(x, other)` and `right(x, other)`: the traced `x` is the left or the right operand."""
+    left = _identifier(rule)
+    right = left + "_reflected"
+    scope = _scope(rule, function)
+    scope |= {"BOTH": elementwise_op(rule, (True, True), False), "BOTH_FITTED": elementwise_op(rule, (True, True), True)}
+    for name, mirror, a, b in ((left, right, "p", "o"), (right, left, "o", "p")):
+        is_left = name == left
+        one = (is_left, not is_left)
+        here = {"y": "r", "a": a, "b": b}
+        source = _BINARY.format(
+            name=name,
+            mirror=mirror,
+            apply=apply.format(a, b),
+            links="x.link, y.link" if is_left else "y.link, x.link",
+            likes="like_of(p), like_of(o)" if is_left else "like_of(o), like_of(p)",
+            keep_both=_kept(rule, (True, True), here),
+            keep_one=_kept(rule, one, here),
+        )
+        suffix = "" if is_left else "_REFLECTED"
+        source = source.replace(" ONE", f" ONE{suffix}")
+        scope |= {f"ONE{suffix}": elementwise_op(rule, one, False), f"ONE{suffix}_FITTED": elementwise_op(rule, one, True)}
+        exec(compile(source, f"<retrograde {rule.name}>", "exec"), scope)
+    return scope[left], scope[right]
+
+
+def _identifier(rule: Elementwise) -> str:
+    return rule.name.replace(".", "_")
+
+
+def _kept(rule: Elementwise, active: tuple[bool, ...], names: dict[str, str]) -> str:
+    return "".join(f"{names[n]}, " for n in residuals(rule, active))
+
+
+def _scope(rule: Elementwise, function: Callable[..., Any] | None) -> dict[str, Any]:
+    return {
+        "function": function or rule.function,
+        "math": math,
+        "Traced": Traced,
+        "HANDLES": HANDLES,
+        "FLOAT64": FLOAT64,
+        "NUMBERS": NUMBERS,
+        "OPERANDS": _OPERANDS,
+        "ndarray": np.ndarray,
+        "operand": operand,
+        "like_of": like_of,
+    }
+
+
+def operand(o: Any) -> Any:
+    """The other operand of a traced value, or NotImplemented so that Python asks that operand itself."""
+    if isinstance(o, np.generic | np.ndarray | int | float | complex):
+        return o
+    if isinstance(o, list | tuple):
+        return np.array(o)
+    return NotImplemented
+
+
+class _Generated(dict[Any, Any]):
+    """Functions of traced values by ufunc, generated when first asked for; None where the rule is of another kind."""
+
+    def __missing__(self, function: Any) -> Any:
+        rule = RULES.get(function)
+        made = None
+        if isinstance(rule, Elementwise):
+            if len(rule.partials) == 1:
+                made = unary(rule)
+            elif len(rule.partials) == 2:
+                left, right = binary(rule)
+
+                def made(x: Any, y: Any) -> Any:
+                    return left(x, y) if type(x) in HANDLES else right(y, x)
+
+        self[function] = made
+        return made
+
+
+GENERATED = _Generated()
+
+
+# --- Python's operators ------------------------------------------------------------------------------------------
+
+_UNARY_OPERATORS = {
+    "__neg__": (np.negative, "-{}"),
+    "__pos__": (np.positive, "+{}"),
+    # These give integers, as Python's do, with a path to the output on which every derivative is zero.
+    "__floor__": (np.floor, "math.floor({})"),
+    "__ceil__": (np.ceil, "math.ceil({})"),
+    "__trunc__": (np.trunc, "math.trunc({})"),
+}
+_BINARY_OPERATORS = {
+    "add": (np.add, "{} + {}"),
+    "sub": (np.subtract, "{} - {}"),
+    "mul": (np.multiply, "{} * {}"),
+    "truediv": (np.divide, "{} / {}"),
+    "floordiv": (np.floor_divide, "{} // {}"),
+    "mod": (np.remainder, "{} % {}"),
+    "pow": (np.power, "{} ** {}"),
+}
+
+
+def _install_lazily(name: str, build: Callable[[], None]) -> None:
+    """Put a stand-in under `name` that builds the real method at its first use: imports stay quick."""
+
+    def first_use(x: Any, *others: Any) -> Any:
+        build()
+        return getattr(Traced, name)(x, *others)
+
+    first_use.__name__ = name
+    setattr(Traced, name, first_use)
+
+
+def _install_operators() -> None:
+    for name, (ufunc, text) in _UNARY_OPERATORS.items():
+
+        def build_unary(name: str = name, ufunc: Any = ufunc, text: str = text) -> None:
+            setattr(Traced, name, unary(_rule(ufunc), text))
+
+        _install_lazily(name, build_unary)
+    for name, (ufunc, text) in _BINARY_OPERATORS.items():
+
+        def build_binary(name: str = name, ufunc: Any = ufunc, text: str = text) -> None:
+            left, right = binary(_rule(ufunc), text)
+            setattr(Traced, f"__{name}__", _power(left) if name == "pow" else left)
+            setattr(Traced, f"__r{name}__", right)
+
+        _install_lazily(f"__{name}__", build_binary)
+        _install_lazily(f"__r{name}__", build_binary)
+    for name in ("lt", "le", "eq", "ne", "gt", "ge"):
+        setattr(Traced, f"__{name}__", _on_plain(getattr(operator, name)))
+    for name in ("and_", "or_", "xor", "lshift", "rshift"):
+        bare = name.rstrip("_")
+        setattr(Traced, f"__{bare}__", _on_plain(getattr(operator, name)))
+        setattr(Traced, f"__r{bare}__", _on_plain(getattr(operator, name), reflected=True))
+    setattr(Traced, "__invert__", lambda x: ~plain(x))
+    setattr(Traced, "__abs__", lambda x: np.absolute(x))
+    setattr(Traced, "__divmod__", lambda x, y: (x // y, x % y))
+    setattr(Traced, "__rdivmod__", lambda x, y: (y // x, y % x))
+    setattr(Traced, "__matmul__", _matmul)
+    setattr(Traced, "__rmatmul__", lambda x, y: _matmul(y, x))
+    setattr(Traced, "__round__", _round)
+
+
+def _rule(ufunc: Any) -> Elementwise:
+    rule = RULES[ufunc]
+    assert isinstance(rule, Elementwise)
+    return rule
+
+
+def _power(left: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """`x ** y`, where the commonest exponent has a cheaper rule of the same value."""
+    square = unary(_rule(np.square), "{} ** 2")
+
+    def power(x: Any, y: Any) -> Any:
+        if (type(y) is int or type(y) is float) and y == 2:
+            return square(x)
+        return left(x, y)
+
+    return power
+
+
+def _matmul(x: Any, y: Any) -> Any:
+    other = y if type(x) in HANDLES else x
+    if type(other) not in HANDLES and operand(other) is NotImplemented:
+        return NotImplemented
+    return np.matmul(x, y)
+
+
+def _round(x: Any, digits: Any = None) -> Any:
+    if isinstance(plain(x), np.ndarray) or digits is not None:
+        return np.round(x, digits or 0)
+    return _round_to_integer()(x)
+
+
+@functools.cache
+def _round_to_integer() -> Any:
+    return unary(_rule(np.rint), "round({})")
+
+
+def _on_plain(function: Callable[[Any, Any], Any], reflected: bool = False) -> Callable[[Any, Any], Any]:
+    """A comparison or a bit operation: its result has no derivative, so that it is computed on plain values."""
+    if reflected:
+        return lambda x, y: function(plain(y), plain(x))
+    return lambda x, y: function(plain(x), plain(y))
+
+
+_install_operators()
+
+__all__ = ["GENERATED", "NUMBERS", "operand"]

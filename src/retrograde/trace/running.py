@@ -1,0 +1,54 @@
+"""Running a user's function under a level, with everything restored however it ends."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from retrograde.errors import without_our_frames
+from retrograde.trace.handle import Traced
+from retrograde.trace.interception import replace_in_globals
+from retrograde.trace.level import CONTEXT, Level, begin, finish
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def run(
+    level: Level, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], leaves: dict[int, Traced] | None = None
+) -> Any:
+    """`f(*args, **kwargs)` while `level` is running; `leaves` are parameters that the level takes for its own."""
+    context = CONTEXT.get()
+    token = CONTEXT.set(
+        context._replace(levels=(*context.levels, level), leaves=context.leaves | leaves if leaves else context.leaves)
+    )
+    begin(level)
+    try:
+        replace_in_globals(f)
+        return f(*args, **kwargs)
+    except ValueError as error:
+        if "setting an array element with a sequence" in str(error):
+            # NumPy says this where a traced value is assigned into a plain array.
+            error.add_note(
+                "retrograde: a traced value was written into a plain array, which would lose its derivative.\n"
+                "  1. np.array([...]) or np.stack([...]) of the values\n"
+                "  2. b = Buffer(x, n), which can be written to: b[i] = ..., then b.copy()"
+            )
+        raise
+    finally:
+        finish(level)
+        CONTEXT.reset(token)
+
+
+def interruptible(transform: Callable[P, R]) -> Callable[P, R]:
+    """A transform that Ctrl-C leaves with a short traceback: the user's frames, and one of ours."""
+
+    @functools.wraps(transform)
+    def interruptible_transform(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return transform(*args, **kwargs)
+        except KeyboardInterrupt as stop:
+            raise stop.with_traceback(without_our_frames(stop.__traceback__)) from None
+
+    return interruptible_transform

@@ -1,0 +1,213 @@
+"""Arguments as users have them: nested containers in, leaves out, and results back in the argument's own shape.
+
+Containers are optree's business (list, tuple, named tuple, dict, OrderedDict, defaultdict, deque and what users have
+registered there); dataclasses and attrs classes are registered when they are first met.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Callable
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+import optree
+
+from retrograde.errors import InputError
+from retrograde.trace.handle import HANDLES, Traced, is_traced, like_of, plain, shape_of
+
+NAMESPACE = "retrograde"
+
+_NUMBERS = frozenset({float, int, complex, np.float64, np.float32, np.complex128, np.int64})
+_CONSTANTS = (bool, str, bytes, np.bool_, np.str_, np.bytes_, enum.Enum, np.dtype, slice, range, type, np.random.Generator)
+
+
+def flatten(tree: Any) -> tuple[list[Any], Any]:
+    """The leaves of a container and the structure that `unflatten` takes; a bare leaf has the structure None."""
+    kind = type(tree)
+    if kind in _NUMBERS or kind is np.ndarray or kind in HANDLES:
+        return [tree], None
+    while True:
+        leaves, structure = optree.tree_flatten(tree, namespace=NAMESPACE)
+        # Registering a class may uncover another one inside it.
+        if not any(_register(type(leaf)) for leaf in leaves):
+            return leaves, structure
+
+
+def unflatten(structure: Any, leaves: list[Any]) -> Any:
+    return leaves[0] if structure is None else optree.tree_unflatten(structure, leaves)
+
+
+def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
+    """The same container with the function applied to every leaf."""
+    leaves, structure = flatten(tree)
+    return unflatten(structure, [function(leaf) for leaf in leaves])
+
+
+def _register(cls: type) -> bool:
+    """Teach optree a dataclass or an attrs class; whether that was news."""
+    if dataclasses.is_dataclass(cls):
+        names = tuple(field.name for field in dataclasses.fields(cls))
+    elif hasattr(cls, "__attrs_attrs__"):
+        names = tuple(field.name for field in cls.__attrs_attrs__)
+    else:
+        return False
+
+    def take_apart(instance: Any) -> tuple[tuple[Any, ...], Any]:
+        # Attributes that are no fields (caches, set in __post_init__) travel beside the leaves.
+        extra = {name: value for name, value in getattr(instance, "__dict__", {}).items() if name not in names}
+        return tuple(getattr(instance, name) for name in names), _Extra(extra)
+
+    def put_together(extra: _Extra, children: tuple[Any, ...]) -> Any:
+        # Not through __init__, which may check or convert what it is given.
+        instance = object.__new__(cls)
+        for name, value in (*zip(names, children, strict=True), *extra.attributes.items()):
+            object.__setattr__(instance, name, value)
+        return instance
+
+    optree.register_pytree_node(cls, take_apart, put_together, namespace=NAMESPACE)
+    return True
+
+
+class _Extra:
+    """Attributes beside the fields; two structures are compared without them."""
+
+    __slots__ = ("attributes",)
+
+    def __init__(self, attributes: dict[str, Any]) -> None:
+        self.attributes = attributes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Extra)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+# --- inputs ------------------------------------------------------------------------------------------------------
+
+
+def is_variable(leaf: Any) -> bool:
+    """Whether a leaf is differentiated; False for constants. What is neither is refused.
+
+    Raises:
+        InputError: for an object that is no number, array or constant.
+    """
+    kind = type(leaf)
+    if kind in _NUMBERS or kind in HANDLES:
+        return True
+    if kind is np.ndarray or kind is np.memmap or isinstance(leaf, np.generic):
+        letter = leaf.dtype.kind
+        if letter in "fciu":
+            return True
+        if letter in "bSU":
+            return False
+        raise InputError(
+            f"an array of dtype {leaf.dtype} cannot be differentiated",
+            "x.astype(float), if it holds numbers",
+            "pass it as a keyword argument or through a closure, if it is a constant",
+        )
+    if isinstance(leaf, np.ndarray):
+        raise InputError(
+            f"a {kind.__module__}.{kind.__name__} cannot be differentiated: its operations are not NumPy's",
+            "np.asarray(x), a plain array (x.filled(value) for a masked one, x.value for a quantity)",
+            "pass it as a keyword argument or through a closure, if it is a constant",
+        )
+    if isinstance(leaf, float | int | complex) and not isinstance(leaf, _CONSTANTS):
+        return True
+    if isinstance(leaf, _CONSTANTS) or leaf is None or callable(leaf):
+        return False
+    raise InputError(
+        f"an argument of type {kind.__module__}.{kind.__qualname__} cannot be differentiated",
+        "numbers, arrays, and lists, tuples, dicts and dataclasses of these can",
+        f"optree.register_pytree_node({kind.__name__}, ..., namespace={NAMESPACE!r}), if it is a container",
+        "pass it as a keyword argument or through a closure, if it is a constant",
+    )
+
+
+class Inputs:
+    """The positional arguments of one transform, with their leaves lifted to a level.
+
+    Attributes:
+        args: what the function is called with.
+        primals: all leaves as they came.
+        leaves: the same, with traced values for the variables.
+    """
+
+    __slots__ = ("args", "leaves", "primals", "structures")
+
+    def __init__(self, args: tuple[Any, ...], lift: Callable[[Any], Traced]) -> None:
+        self.primals: list[Any] = []
+        self.leaves: list[Any] = []
+        self.structures: list[tuple[int, Any]] = []
+        lifted = []
+        for arg in args:
+            primals, structure = flatten(arg)
+            leaves = [lift(primal) if is_variable(primal) else primal for primal in primals]
+            self.primals += primals
+            self.leaves += leaves
+            self.structures.append((len(primals), structure))
+            lifted.append(unflatten(structure, leaves))
+        self.args = tuple(lifted)
+
+    def collect(self, results: list[Any]) -> tuple[Any, ...]:
+        """One result for each leaf, back in the structures of the arguments."""
+        collected = []
+        start = 0
+        for count, structure in self.structures:
+            collected.append(unflatten(structure, results[start : start + count]))
+            start += count
+        return tuple(collected)
+
+
+# --- results -----------------------------------------------------------------------------------------------------
+
+
+def finished(x_bar: Any, primal: Any) -> Any:
+    """A cotangent as the user gets it: in the type of its primal, and an array of its own.
+
+    Python numbers become float (or complex), 0-d arrays stay 0-d arrays. `x_bar` must be held by the caller alone
+    for an array to be handed over without a copy.
+    """
+    if type(x_bar) in HANDLES:
+        return x_bar
+    primal = plain(primal)
+    if isinstance(primal, np.ndarray):
+        if type(x_bar) is np.ndarray and x_bar.base is None and getrefcount(x_bar) <= _HELD_BY_CALLER:
+            return x_bar
+        return np.array(x_bar, dtype=like_of(primal)[1])
+    if isinstance(primal, np.generic):
+        dtype = like_of(primal)[1]
+        return dtype.type(x_bar)
+    return complex(x_bar) if isinstance(primal, complex) else float(x_bar)
+
+
+def _calibrate() -> int:
+    """The reference count that `finished` sees of an array that its caller alone holds, in a list."""
+    counts = []
+
+    def probe(x_bar: Any, primal: Any) -> None:
+        counts.append(getrefcount(x_bar))
+
+    held = [np.zeros(1)]
+    probe(held[0], None)
+    return counts[0]
+
+
+_HELD_BY_CALLER = _calibrate()
+
+
+def zero_like(primal: Any) -> Any:
+    """The zero cotangent of a leaf, in the type that `finished` gives."""
+    shape, dtype = like_of(primal)
+    value = plain(primal)
+    if isinstance(value, np.ndarray):
+        return np.zeros(shape, dtype)
+    return dtype.type(0) if isinstance(value, np.generic) else complex(0) if isinstance(value, complex) else 0.0
+
+
+__all__ = [
+    "Inputs", "finished", "flatten", "is_traced", "is_variable", "map_leaves", "shape_of", "unflatten", "zero_like",
+]

@@ -1,0 +1,28 @@
+"""`import retrograde` is quick, and brings in no library that the user did not ask for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+# Seconds beyond NumPy's own import; the best of several runs, since a busy machine can only make one slower.
+LIMIT = 0.2
+RUNS = 5
+UNWANTED = ("scipy", "matplotlib", "numba", "torch", "jax", "dask", "rich", "tqdm")
+
+
+def in_fresh_python(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_import_is_quick():
+    code = "import time, numpy; t = time.perf_counter(); import retrograde; print(time.perf_counter() - t)"
+    # The first run writes the compiled modules and reads the disk; it is not counted.
+    in_fresh_python(code)
+    assert min(float(in_fresh_python(code)) for _ in range(RUNS)) < LIMIT
+
+
+def test_import_brings_in_no_optional_library():
+    code = f"import sys, retrograde; print(*sorted(set({UNWANTED!r}) & set(sys.modules)))"
+    assert in_fresh_python(code) == ""
