@@ -14,6 +14,7 @@ from retrograde.forward.level import ForwardLevel
 from retrograde.trace.handle import Traced, is_traced, like_of, make, shape_of
 from retrograde.trace.running import interruptible, run
 from retrograde.trace.structure import NAMESPACE, Inputs, flatten, is_variable, unflatten, zero_like
+from retrograde.trace.views import settled
 
 
 @interruptible
@@ -65,7 +66,7 @@ def _push(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, 
         return make(primal, next(directions), level)
 
     inputs = Inputs(primals, lift)
-    outputs = run(level, f, inputs.args, kwargs)
+    outputs = run(level, lambda: settled(f(*inputs.args, **kwargs)), f)
     ys, structure = flatten(outputs)
     values, dots = [], []
     for y in ys:

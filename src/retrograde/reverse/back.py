@@ -15,6 +15,7 @@ from retrograde.trace.level import Node
 from retrograde.trace.ops import LEAF, REACHED
 from retrograde.trace.recording import PARAMS
 from retrograde.trace.running import interruptible
+from retrograde.trace.views import View
 
 # What a value is linked to after its graph was freed.
 FREED: Node = (0, LEAF, None)
@@ -38,6 +39,8 @@ def back(y: Any, y_bar: Any = None, once: bool = True) -> None:
     """
     if not is_traced(y):
         return
+    if type(y) is View:
+        y = y.reading()
     if y.level is not PARAMS:
         raise InputError(
             "back(y) needs a y that was computed of parameters outside of a transform; this one belongs to a running one",

@@ -24,7 +24,8 @@ from retrograde.trace.handle import Traced, is_traced, make, plain
 from retrograde.trace.level import CONTEXT, Level, Node, begin, finish, suspended
 from retrograde.trace.ops import OUTPUT, Op
 from retrograde.trace.recording import PARAMS
-from retrograde.trace.structure import flatten, is_variable, unflatten
+from retrograde.trace.structure import flatten, is_variable, map_leaves, unflatten
+from retrograde.trace.views import View, settled
 
 # Reopening a level changes it for everybody who holds it; sweeps over checkpoints take turns.
 _reopening = threading.RLock()
@@ -44,7 +45,7 @@ def checkpointed(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if not level.records:
         return f(*args, **kwargs)
     with suspended(level) as suspension:
-        outputs = f(*args, **kwargs)
+        outputs = settled(f(*args, **kwargs))
     ys, structure = flatten(outputs)
     if not suspension.met:
         return outputs
@@ -54,7 +55,8 @@ def checkpointed(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             suspension.met[id(y.link)] = y.link
     values = [y.primal if is_traced(y) and y.level is level else y for y in ys]
     links = tuple(suspension.met.values())
-    part = _Part(level, f, args, kwargs, values, CONTEXT.get().leaves)
+    kept = tuple(map_leaves(_same_value, arg) for arg in args)
+    part = _Part(level, f, kept, kwargs, values, CONTEXT.get().leaves)
     whole = (level.number(), _checkpoint_op(len(links)), *links, part)
     level.append(whole)
 
@@ -64,6 +66,11 @@ def checkpointed(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return make(value, node, level)
 
     return unflatten(structure, [output(i, v) if is_variable(v) else v for i, v in enumerate(values)])
+
+
+def _same_value(x: Any) -> Any:
+    """A handle that later writes to `x` do not reach."""
+    return make(x.primal, x.link, x.level) if type(x) is Traced else x.reading() if type(x) is View else x
 
 
 class _Part:
@@ -98,7 +105,7 @@ class _Part:
                 level.number = count(first_number).__next__
                 level.append = deque[Node](maxlen=0).append
                 begin(level)
-            ys = flatten(self.f(*self.args, **self.kwargs))[0]
+            ys = flatten(settled(self.f(*self.args, **self.kwargs)))[0]
         finally:
             if level is not PARAMS:
                 finish(level)

@@ -72,7 +72,7 @@ def value_and_gradient(
     inputs = Inputs(args, tape.leaf)
     y = tape.record(f, inputs.args, kwargs)
     check_loss(y, name)
-    bars = _sweep_loss(tape, y, inputs.leaves)
+    bars = _sweep_loss(tape, y, inputs.links)
     for i, primal in enumerate(inputs.primals):
         if bars[i] is not None:
             bars[i] = finished(bars[i], primal)
@@ -82,15 +82,16 @@ def value_and_gradient(
 def _of_params(name: str, f: Callable[..., Any], params: Params, kwargs: dict[str, Any]) -> tuple[Any, Grads]:
     tape = Tape()
     leaves = params.lifted(tape)
+    links = [leaf.link for leaf in leaves.values()]
     y = tape.record(f, (), kwargs, leaves)
     check_loss(y, name)
-    bars = _sweep_loss(tape, y, list(leaves.values()))
+    bars = _sweep_loss(tape, y, links)
     grads = [None if bar is None else finished(bar, p.value) for bar, p in zip(bars, params, strict=True)]
     return (y.primal if tape.owns(y) else y), Grads(params, grads)
 
 
-def _sweep_loss(tape: Tape, y: Any, leaves: list[Any]) -> list[Any]:
-    return tape.sweep([(y, 1.0)] if tape.owns(y) else [], leaves)
+def _sweep_loss(tape: Tape, y: Any, links: list[Any]) -> list[Any]:
+    return tape.sweep([(y, 1.0)] if tape.owns(y) else [], links)
 
 
 # --- the transforms that users of autograd and JAX know --------------------------------------------------------------
@@ -131,9 +132,9 @@ def _value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...], /, *a
         lifted[i] = arg
     y = tape.record(f, tuple(lifted), kwargs)
     check_loss(y, "grad")
-    bars = _sweep_loss(tape, y, inputs.leaves)
-    for i, (leaf, primal) in enumerate(zip(inputs.leaves, inputs.primals, strict=True)):
-        if tape.owns(leaf):
+    bars = _sweep_loss(tape, y, inputs.links)
+    for i, (link, primal) in enumerate(zip(inputs.links, inputs.primals, strict=True)):
+        if link is not None:
             bars[i] = zero_like(primal) if bars[i] is None else finished(bars[i], primal)
     grads = inputs.collect(bars)
     return (y.primal if tape.owns(y) else y), grads[0] if isinstance(argnums, int) else grads

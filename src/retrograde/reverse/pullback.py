@@ -39,26 +39,28 @@ def pullback(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if isinstance(args[0], Params) and len(args) == 1:
         params = args[0]
         leaves = params.lifted(tape)
+        links = [leaf.link for leaf in leaves.values()]
         outputs = tape.record(f, (), kwargs, leaves)
-        handles, primals = list(leaves.values()), [p.value for p in params]
+        primals = [p.value for p in params]
 
         def collect(bars: list[Any]) -> Any:
             return Grads(params, bars)
 
     else:
-        inputs = Inputs(args, tape.leaf)
+        # The sweeps come later: what the caller does to his arrays until then must not reach them.
+        inputs = Inputs(args, lambda primal: tape.leaf(primal.copy() if isinstance(primal, np.ndarray) else primal))
         outputs = tape.record(f, inputs.args, kwargs)
-        handles, primals, collect = inputs.leaves, inputs.primals, inputs.collect  # type: ignore[assignment]
+        links, primals, collect = inputs.links, inputs.primals, inputs.collect  # type: ignore[assignment]
 
     ys, structure = flatten(outputs)
-    values = [y.primal if tape.owns(y) else y for y in ys]
+    values = [finished(y.primal, y.primal) if tape.owns(y) else y for y in ys]
 
     @interruptible
     def back(y_bar: Any) -> Any:
         seeds = [
             (y, bar) for y, bar in zip(ys, _checked_seed(y_bar, values, structure), strict=True) if tape.owns(y) and bar is not None
         ]
-        bars = tape.sweep(seeds, handles)
+        bars = tape.sweep(seeds, links)
         for i, primal in enumerate(primals):
             if bars[i] is not None:
                 bars[i] = finished(bars[i], primal)

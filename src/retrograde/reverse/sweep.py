@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.trace.mutable import Accumulator
+from retrograde.trace.writing import Accumulator
 from retrograde.trace.handle import HANDLES
 from retrograde.trace.level import Node
 

@@ -11,6 +11,7 @@ from retrograde.trace.level import Node
 from retrograde.trace.ops import REACHED
 from retrograde.trace.recording import RecordingLevel
 from retrograde.trace.running import run
+from retrograde.trace.views import settled
 
 
 class Tape(RecordingLevel):
@@ -32,7 +33,7 @@ class Tape(RecordingLevel):
     ) -> Any:
         """Run `f` and keep what its sweep needs."""
         counter = self.number
-        y = run(self, f, args, kwargs, leaves)
+        y = run(self, lambda: settled(f(*args, **kwargs)), f, leaves)
         self.size = counter()
         return y
 
@@ -40,14 +41,14 @@ class Tape(RecordingLevel):
         """Whether `y` was computed from this tape's leaves."""
         return is_traced(y) and y.level is self
 
-    def sweep(self, seeds: list[tuple[Traced, Any]], leaves: list[Any]) -> list[Any]:
+    def sweep(self, seeds: list[tuple[Traced, Any]], links: list[Node | None]) -> list[Any]:
         """The cotangents of the leaves, None where no path leads there.
 
         Args:
             seeds: outputs of this tape with their cotangents.
-            leaves: traced values of this tape; entries that are not traced have the cotangent None.
+            links: nodes of leaves; entries that are None have the cotangent None.
         """
-        numbers = [leaf.link[0] for leaf in leaves if self.owns(leaf)]
+        numbers = [link[0] for link in links if link is not None]
 
         def start() -> list[Any]:
             cotangents: list[Any] = [None] * self.size
@@ -61,4 +62,4 @@ class Tape(RecordingLevel):
         for node in self.hooks:
             if cotangents[node[0]] is not REACHED:
                 node[-1](None)
-        return [result(cotangents, leaf.link[0]) if self.owns(leaf) else None for leaf in leaves]
+        return [None if link is None else result(cotangents, link[0]) for link in links]

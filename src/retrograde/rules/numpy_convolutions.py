@@ -58,15 +58,10 @@ def correlate_adjoint_v(y_bar: Any, a: Any, v: Like, mode: str = "valid") -> Any
 
 
 _POINTS = [
-    call(complex_(-1, 1, 5), complex_(-1, 1, 3), mode)
-    for mode in ("full", "same", "valid")
-] + [
-    call(complex_(-1, 1, 2), complex_(-1, 1, 4), mode)
-    for mode in ("full", "same", "valid")
-] + [
+    *(call(complex_(-1, 1, 5), complex_(-1, 1, 3), mode) for mode in ("full", "same", "valid")),
+    *(call(complex_(-1, 1, 2), complex_(-1, 1, 4), mode) for mode in ("full", "same", "valid")),
     call(real(-1, 1, 4), real(-1, 1, 4), "same"),
     call(real(-1, 1, 3), complex_(-1, 1, 2)),
-    call(real(-1, 1), real(-1, 1, 3)),
 ]
-multilinear(np.convolve, convolve_adjoint_a, convolve_adjoint_v, at=_POINTS)
+multilinear(np.convolve, convolve_adjoint_a, convolve_adjoint_v, at=[*_POINTS, call(real(-1, 1), real(-1, 1, 3))])
 multilinear(np.correlate, correlate_adjoint_a, correlate_adjoint_v, at=_POINTS)

@@ -80,7 +80,7 @@ def qr_pullback(y: Any, a: Any, mode: str = "reduced") -> Any:
         q, r = np.linalg.qr(a) if mode == "r" else y
         q_bar, r_bar = (None, y_bar) if mode == "r" else y_bar
         q, r = q[..., :k], r[..., :k, :]
-        q_bar = np.zeros(q.shape) if q_bar is None else _only_unique(q_bar, k)
+        q_bar = np.zeros(q.shape) if q_bar is None else only_unique(q_bar, k)
         r_bar = np.zeros(r.shape) if r_bar is None else np.triu(r_bar[..., :k, :])
         if m < n:
             q_bar = q_bar + a[..., m:] @ hermitian(r_bar[..., m:])
@@ -132,7 +132,7 @@ def _check_mode(mode: str) -> None:
         raise UnsupportedArgumentError(f"np.linalg.qr has no derivative rule for mode={mode!r}", "use mode='reduced'")
 
 
-def _only_unique(bar: Any, k: int) -> Any:
+def only_unique(bar: Any, k: int) -> Any:
     """The cotangent of the first k columns; the others complete a basis in a way that is nobody's choice."""
     if bar.shape[-1] > k and np.any(bar[..., k:] != 0):
         raise UnsupportedArgumentError(
@@ -179,17 +179,17 @@ def eig_pullback(y: Any, a: Any) -> Any:
         w_bar, v_bar = y_bar
         inner = 0.0 if w_bar is None else w_bar[..., None, :] * np.eye(w.shape[-1])
         if v_bar is not None:
-            gaps, close = _gaps(w)
+            gaps, same = _gaps(w)
             touched = np.any(v_bar != 0, axis=(-2, -1))
             if w_bar is not None:
                 touched = touched | np.any(w_bar != 0, axis=-1)
-            if np.any(close & touched[..., None, None]):
+            if np.any(same & touched[..., None, None] & ~np.eye(w.shape[-1], dtype=bool)):
                 raise np.linalg.LinAlgError(
                     "np.linalg.eig: eigenvalues are equal, so their eigenvectors are not unique and have no "
                     "derivative; use np.linalg.eigvals for the eigenvalues alone, np.linalg.eigh for a Hermitian matrix"
                 )
             v_bar = _without_scale_adjoint(v, v_bar)
-            inner = inner + np.where(close, 0.0, hermitian(v) @ v_bar / conj(gaps))
+            inner = inner + np.where(same, 0.0, hermitian(v) @ v_bar / conj(gaps))
         return (_from_eigenbasis(v, inner),)
 
     return pull
@@ -201,10 +201,11 @@ def eig_pushforward(y: Any, a: Any) -> Any:
 
     def push(a_dot: Any) -> tuple[Any, Any]:
         x = _to_eigenbasis(v, a_dot)
-        gaps, close = _gaps(w)
-        is_zero = np.abs(x) <= 1e-8 * np.max(np.abs(x), axis=(-2, -1), keepdims=True)
+        gaps, same = _gaps(w)
+        size = np.abs(constant(x))
+        is_zero = size <= np.finfo(w.dtype).eps ** 0.5 * np.max(size, axis=(-2, -1), keepdims=True, initial=0)
         tied = np.where(is_zero | np.eye(w.shape[-1], dtype=bool), 0.0, np.nan)
-        return np.diagonal(x, 0, -2, -1), _without_scale(v, v @ np.where(close, tied, x / gaps))
+        return np.diagonal(x, 0, -2, -1), _without_scale(v, v @ np.where(same, tied, x / gaps))
 
     return push
 
@@ -233,11 +234,11 @@ def eigvals_pushforward(y: Any, a: Any) -> Any:
 
 
 def _gaps(w: Any) -> tuple[Any, Any]:
-    """w_j − w_i, 1 where it is as good as zero; and where that is, the diagonal among it."""
+    """w_j − w_i, but 1 where that is as good as zero; and where it is, the diagonal included."""
     gaps = w[..., None, :] - w[..., :, None]
-    size = np.max(np.abs(w), axis=-1)[..., None, None]
-    close = np.abs(gaps) <= np.finfo(w.dtype).eps ** (2 / 3) * size
-    return np.where(close, 1.0, gaps), close & ~np.eye(w.shape[-1], dtype=bool)
+    largest = np.max(np.abs(constant(w)), axis=-1, initial=0)[..., None, None]
+    same = np.abs(constant(gaps)) <= np.finfo(w.dtype).eps ** (2 / 3) * largest
+    return np.where(same, 1.0, gaps), same
 
 
 def _from_eigenbasis(v: Any, inner: Any) -> Any:

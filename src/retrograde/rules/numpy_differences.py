@@ -11,7 +11,7 @@ from retrograde.rules.numpy_scans import Axis, cut
 from retrograde.rules.points import call, complex_, distinct, real
 from retrograde.rules.table import composed
 
-_NONE = np._NoValue  # type: ignore[attr-defined]
+_NONE = np._NoValue
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = _NONE, append: Any = _NONE) -> Any:

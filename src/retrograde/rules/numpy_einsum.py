@@ -1,4 +1,4 @@
-"""`np.einsum` in both of its forms: the cotangent of an operand is an einsum of y's cotangent and the other operands."""
+"""`np.einsum` in both of its forms: an operand's cotangent is an einsum of y's cotangent and the other operands."""
 
 from __future__ import annotations
 

@@ -291,6 +291,9 @@ def cofactors(a: Any, det: Any) -> Any:
 
         adj(a) = det(B) (det(K) B⁻¹ + B⁻¹ U adj(K) Vᴴ B⁻¹).
     """
+    n = a.shape[-1]
+    if n <= 2:
+        return a[..., ::-1, ::-1] * np.array([[1.0, -1.0], [-1.0, 1.0]]) if n == 2 else np.ones(a.shape)
     eps = np.finfo(np.result_type(a.dtype, np.float32)).eps
     try:
         inverse = np.linalg.inv(a)
@@ -456,9 +459,7 @@ composed(
         call(real(-1, 1, 2, 6, 3), real(-1, 1, 2, 3), axes=(1,)),
     ],
 )
-composed(
-    np.linalg.tensorinv, tensorinv_body, at=[call(real(-1, 1, 2, 3, 6)), call(real(-1, 1, 6, 3, 2), ind=1)]
-)
+composed(np.linalg.tensorinv, tensorinv_body, at=[call(real(-1, 1, 2, 3, 6)), call(real(-1, 1, 6, 3, 2), ind=1)])
 composed(
     np.linalg.matrix_power,
     matrix_power_body,

@@ -20,7 +20,6 @@ from retrograde.rules.points import call, complex_, real
 from retrograde.rules.products import conj, hermitian, size_of, times, unbroadcast
 from retrograde.rules.table import Like, composed, multilinear
 
-
 # --- matmul, matvec, vecmat, vecdot ----------------------------------------------------------------------------------
 
 
@@ -268,8 +267,8 @@ def kron_adjoint_a(y_bar: Any, a: Like, b: Any) -> Any:
 
 def kron_adjoint_b(y_bar: Any, a: Any, b: Like) -> Any:
     a = as_array(a)
-    pairs, b_shape = _kron_pairs(y_bar, a.shape, b.shape)
-    a_shape = np.shape(pairs)[::2]
+    pairs = _kron_pairs(y_bar, a.shape, b.shape)[0]
+    a_shape = pairs.shape[::2]
     axes = (range(0, 2 * len(a_shape), 2), range(len(a_shape)))
     b_bar = contracted(lambda y_bar, a: np.tensordot(y_bar, a, axes), pairs, conj(np.reshape(a, a_shape)))
     return np.reshape(b_bar, b.shape)

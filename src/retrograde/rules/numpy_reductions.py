@@ -24,7 +24,7 @@ def spread(y_bar: Any, shape: tuple[int, ...], axis: Any = None, keepdims: Any =
     """View what a reduction of `shape` over `axis` has left at that shape, without a copy."""
     if type(y_bar) is np.float64:
         # np.broadcast_to in an eighth of its time, for the cotangent of a loss. A scalar's buffer is read-only.
-        return np.ndarray(shape, y_bar.dtype, y_bar, 0, (0,) * len(shape))  # type: ignore[call-overload]
+        return np.ndarray(shape, y_bar.dtype, y_bar, 0, (0,) * len(shape))
     return np.broadcast_to(kept(y_bar, axis, keepdims), shape)
 
 
@@ -64,9 +64,9 @@ def from_rows(matrix: Any, shape: tuple[int, ...], axis: Any) -> Any:
 def count(shape: tuple[int, ...], axis: Any, where: Any = True) -> Any:
     """How many elements a result of a reduction is made of; with a mask, for each result, the reduced axes kept."""
     if where is True:
-        if axis is None or type(axis) is int:
-            return math.prod(shape) if axis is None else shape[axis]
-        return math.prod(shape[i] for i in axis)
+        if axis is None:
+            return math.prod(shape)
+        return math.prod(shape[i] for i in axis) if isinstance(axis, tuple) else shape[axis]
     return np.sum(np.broadcast_to(where, shape), axis=axis, keepdims=True, dtype=float)
 
 
@@ -287,7 +287,7 @@ def _ties(y: Any, a: Any, axis: Any, initial: Any, where: Any) -> tuple[Any, Any
     tied = a == y
     if where is not True:
         tied = tied & where
-    number: Any = np.count_nonzero(tied)
+    number = int(np.count_nonzero(tied))
     if initial is None:
         if number == np.size(y):
             return tied, 1  # each result has its element, so none has two: the usual case

@@ -179,7 +179,7 @@ def multiply_accumulate_pullback(y: Any, array: Any, axis: Any = 0, dtype: Any =
             terms = y_bar * conj(y)
             if is_normal(terms) or is_normal(np.where(y_bar == 0, 1, terms)):
                 return (cumsum_adjoint(terms, Like(array.shape, array.dtype), axis) / conj(array),)
-        return _pull_product(y, array, axis)(y_bar)  # type: ignore[no-any-return]
+        return _pull_product(y, array, axis)(y_bar)
 
     return pull_cumprod
 

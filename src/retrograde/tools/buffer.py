@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from retrograde.errors import FrozenBufferError, RetrogradeError
+from retrograde.trace.constant import released, constant
 from retrograde.trace.creation import array_of
-from retrograde.trace.handle import plain
-from retrograde.trace.keys import fixed_key
-from retrograde.trace.mutable import Mutable, write
+from retrograde.trace.handle import make, plain
+from retrograde.trace.indexing import getitem
+from retrograde.trace.views import View
+from retrograde.trace.writing import write
 
 
 class BufferError(RetrogradeError, TypeError):
@@ -46,7 +48,7 @@ class Buffer:
            [12.]])
     """
 
-    __slots__ = ("_contents", "_frozen")
+    __slots__ = ("_frozen", "_length", "_whole")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, xs: Any, *shape: Any) -> None:
@@ -54,18 +56,21 @@ class Buffer:
         if len(shape) == 1 and isinstance(shape[0], tuple | list):
             shape = tuple(shape[0])
         sizes = tuple(int(n) for n in shape) if shape else like.shape
-        self._contents: Any = Mutable(np.zeros(sizes, like.dtype))
+        # The contents may be longer than the Buffer, so that n appended rows cost O(n).
+        self._whole = constant(np.zeros(sizes, like.dtype))
+        self._length = sizes[0] if sizes else 0
         self._frozen = False
 
     # --- contents
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self._contents.shape  # type: ignore[no-any-return]
+        shape: tuple[int, ...] = self._whole.shape
+        return (self._length, *shape[1:]) if shape else ()
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return plain(self._contents.value()).dtype  # type: ignore[no-any-return]
+        return self._whole.dtype  # type: ignore[no-any-return]
 
     @property
     def ndim(self) -> int:
@@ -78,14 +83,17 @@ class Buffer:
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of a 0-d Buffer")
-        return self.shape[0]
+        return self._length
 
     def __getitem__(self, key: Any) -> Any:
-        return self._contents.read(fixed_key(key))
+        value = getitem(self._contents(), key)
+        return np.copy(value) if type(value) is View else value
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._check_writable()
-        self._contents = write(self._contents, fixed_key(key), self._value(value))
+        contents = self._contents()
+        path = contents.path if type(contents) is View else ()
+        write(self._whole, path, key, self._value(value))
 
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
@@ -101,24 +109,41 @@ class Buffer:
             value = self._value(item)
             row = np.shape(plain(value))
             if self.shape == (0,) and row:
-                self._contents = Mutable(np.zeros((0, *row), self.dtype))
-            if row != self.shape[1:] or not self.shape:
+                self._whole = constant(np.zeros((0, *row), self.dtype))
+            if not self.shape or row != self.shape[1:]:
                 raise ValueError(f"a value of shape {row} cannot be appended to a Buffer of shape {self.shape}")
-            self._contents.grow(1)
-            self._contents = write(self._contents, len(self) - 1, value)
+            self._make_room()
+            self._length += 1
+            write(self._whole, (), self._length - 1, value)
 
     def copy(self) -> Any:
         """The contents as an array (traced, if traced values were written). The Buffer cannot be written to any more."""
         self._frozen = True
-        value = self._contents.value()
-        return value
+        contents = self._contents()
+        if type(contents) is View:
+            return np.copy(contents)
+        return released(make(contents.primal, contents.link, contents.level))
 
     def __copy__(self) -> Any:
         return self.copy()
 
     def __repr__(self) -> str:
         state = "frozen, " if self._frozen else ""
-        return f"Buffer({state}{plain(self._contents.value())!r})"
+        return f"Buffer({state}{plain(self._contents())!r})"
+
+    def _contents(self) -> Any:
+        whole = self._whole
+        if not whole.shape or self._length == whole.shape[0]:
+            return whole
+        return getitem(whole, slice(0, self._length))
+
+    def _make_room(self) -> None:
+        if self._length < self._whole.shape[0]:
+            return
+        longer = constant(np.zeros((2 * self._length + 4, *self._whole.shape[1:]), self.dtype))
+        if self._length:
+            write(longer, (), slice(0, self._length), self._whole)
+        self._whole = longer
 
     def _check_writable(self) -> None:
         if self._frozen:
@@ -129,9 +154,7 @@ class Buffer:
             )
 
     def _value(self, value: Any) -> Any:
-        if isinstance(value, Buffer):
-            return value._contents.read(...)
-        return array_of(value) if isinstance(value, list | tuple) else value
+        return value[...] if isinstance(value, Buffer) else array_of(value)
 
     # --- everything that would take it for an array
 

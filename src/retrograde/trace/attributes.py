@@ -70,6 +70,9 @@ class Attributes:
     def tolist(self) -> Any:
         return [row.tolist() for row in self] if self.ndim else self.item()  # type: ignore[attr-defined]
 
+    def compress(self, condition: Any, axis: Any = None) -> Any:
+        return np.compress(condition, self, axis=axis)
+
     def conjugate(self) -> Any:
         return np.conjugate(self)
 
@@ -88,7 +91,7 @@ def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 # Methods whose arguments are those of the NumPy function after its first.
 for _name in (
-    "all any argmax argmin argpartition argsort clip compress cumprod cumsum diagonal max mean min nonzero prod ravel repeat "
+    "all any argmax argmin argpartition argsort clip cumprod cumsum diagonal max mean min nonzero prod ravel repeat "
     "round searchsorted squeeze std sum swapaxes take trace var"
 ).split():
     setattr(Attributes, _name, _method(_name, getattr(np, _name)))

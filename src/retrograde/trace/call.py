@@ -6,6 +6,7 @@ the values below it, and let that level keep what it needs (`Level.apply`).
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from retrograde.rules.table import (
 from retrograde.trace.handle import HANDLES, Traced, like_of, plain
 from retrograde.trace.ops import Targets, elementwise_op, match, residuals
 from retrograde.trace.operators import GENERATED
+from retrograde.trace.views import shares_memory, view_of
 
 Path = tuple[int, ...]
 
@@ -72,7 +74,37 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
         i = positions[operand.slot]
         primals[i] = _replaced(primals[i], operand.path, operand.traced.primal)
     y = rule.function(*primals, **kwargs)
-    return level.apply(Binding(rule, y, tuple(primals), kwargs, positions), active)
+    binding = Binding(rule, y, tuple(primals), kwargs, positions)
+    if len(active) == 1 and not active[0].path:
+        views = _views(binding, active[0])
+        if views is not None:
+            return views
+    return level.apply(binding, active)
+
+
+def _views(binding: Binding, operand: Operand) -> Any:
+    """The views that a call gives of its one traced operand, or None if the result has memory of its own."""
+    y, x = binding.y, operand.traced
+    i = binding.positions[operand.slot]
+    whole = binding.args[i]
+    if y is whole:
+        return x
+    function, kwargs = binding.rule.function, binding.kwargs
+    before, after = binding.args[:i], binding.args[i + 1 :]
+
+    def step(v: Any) -> Any:
+        return function(*before, v, *after, **kwargs)
+
+    def read() -> Any:
+        return x.level.apply(binding, [operand])
+
+    if shares_memory(y, whole):
+        return view_of(x, step, read)
+    if isinstance(y, list | tuple) and y and all(shares_memory(part, whole) for part in y):
+        read_once = functools.cache(read)
+        parts = [view_of(x, lambda v, k=k: step(v)[k], lambda k=k: read_once()[k]) for k in range(len(y))]  # type: ignore[misc]
+        return type(y)(parts)
+    return None
 
 
 def _call_elementwise(rule: Elementwise, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

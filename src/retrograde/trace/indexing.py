@@ -1,35 +1,46 @@
-"""Reading a traced array by index."""
+"""Reading a traced array by index, writing into it, and changing it in place."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from retrograde.trace.handle import FLOAT64, Traced, like_of, plain
+from retrograde.trace.creation import array_of
+from retrograde.trace.handle import FLOAT64, Traced, like_of, make, plain
 from retrograde.trace.keys import fixed_key
-from retrograde.trace.mutable import READ
+from retrograde.trace.views import View, shares_memory, view_of
+from retrograde.trace.writing import READ, Path, follow, write
 
 
 def getitem(x: Traced, key: Any) -> Any:
-    """`x[key]` for a key of any kind that NumPy knows."""
+    """`x[key]` for a key of any kind that NumPy knows; a view where NumPy gives one."""
     if type(key) is not int:
         key = fixed_key(key)
-    primal = x.primal
-    y = primal[key]
-    level = x.level
-    if type(primal) is np.ndarray and primal.dtype is FLOAT64:
-        node = (level.number(), READ, x.link, key, primal.shape, FLOAT64)
+    if type(x) is View:
+        path, base = x.path, x.base
+        primal = follow(base.primal, path)
     else:
-        node = (level.number(), READ, x.link, key, *like_of(primal))
+        path, base = (), x
+        primal = base.primal
+    y = primal[key]
+    if (type(y) is np.ndarray or type(y) is View) and shares_memory(y, primal):
+        return view_of(x, operator.itemgetter(key), lambda: _read(base, path, key, y))
+    return _read(base, path, key, y)
+
+
+def _read(x: Traced, path: Path, key: Any, y: Any) -> Any:
+    level = x.level
+    primal = x.primal
+    if type(primal) is np.ndarray and primal.dtype is FLOAT64:
+        node = (level.number(), READ, x.link, path, key, primal.shape, FLOAT64)
+    else:
+        node = (level.number(), READ, x.link, path, key, *like_of(primal))
     if level.quick:
         level.append(node)
-        z = Traced()
-        z.primal = y
-        z.link = node
-        z.level = level
-        return z
+        return make(y, node, level)
     return level.follow(y, node)
 
 
@@ -39,5 +50,47 @@ def iterate(x: Traced) -> Iterator[Any]:
         yield getitem(x, i)
 
 
-setattr(Traced, "__getitem__", getitem)
-setattr(Traced, "__iter__", iterate)
+def setitem(x: Traced, key: Any, value: Any) -> None:
+    """`x[key] = value`, for a view too."""
+    value = array_of(value)
+    if type(x) is View:
+        write(x.base, x.path, key, value)
+    else:
+        write(x, (), key, value)
+
+
+def _replace(x: Traced, value: Any) -> None:
+    """`x[...] = value` for a value of the same shape and dtype that was computed just now."""
+    if type(x) is not Traced or type(value) is not Traced or value.level is not x.level:
+        setitem(x, ..., value)
+        return
+    x.primal = value.primal
+    x.link = value.link
+
+
+def _in_place(operate: Callable[[Any, Any], Any]) -> Callable[[Traced, Any], Any]:
+    def update(x: Traced, other: Any) -> Any:
+        if not isinstance(plain(x), np.ndarray):
+            # Numbers do not change: the name gets a new value.
+            return NotImplemented
+        y = operate(x, other)
+        want, have = plain(x), plain(y)
+        if np.shape(have) != want.shape or not np.can_cast(have.dtype, want.dtype, "same_kind"):
+            # Let NumPy say what is wrong with it.
+            operate_in_place = getattr(operator, f"i{operate.__name__.strip('_')}")
+            operate_in_place(want.copy(), plain(other))
+        _replace(x, y if have.dtype == want.dtype else y.astype(want.dtype))
+        return x
+
+    return update
+
+
+def _install() -> None:
+    setattr(Traced, "__getitem__", getitem)
+    setattr(Traced, "__setitem__", setitem)
+    setattr(Traced, "__iter__", iterate)
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"):
+        setattr(Traced, f"__i{name}__", _in_place(getattr(operator, name)))
+
+
+_install()

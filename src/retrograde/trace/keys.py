@@ -1,4 +1,4 @@
-"""Index keys: made safe to keep, and told apart by how they can be written through."""
+"""Index keys, made safe to keep."""
 
 from __future__ import annotations
 
@@ -28,13 +28,3 @@ def fixed_key(key: Any) -> Any:
     if isinstance(key, list):
         return np.array([fixed_key(k) for k in key], dtype=None if key else int)
     return key.copy() if isinstance(key, np.ndarray) else key
-
-
-def is_basic(key: Any) -> bool:
-    """Whether no element is named twice, so that `a[key] += b` adds all of `b`."""
-    kind = type(key)
-    if kind in _SIMPLE:
-        return True
-    if kind is tuple:
-        return all(type(k) in _SIMPLE for k in key)
-    return isinstance(key, np.integer) or (kind is np.ndarray and key.dtype == np.bool_)

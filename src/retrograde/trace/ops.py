@@ -100,7 +100,11 @@ def match(y_dot: Any, y: Any) -> Any:
     shape, dtype = like_of(y)
     if shape_of(y_dot) != shape:
         y_dot = np.broadcast_to(y_dot, shape)
-    if like_of(y_dot)[1] != dtype:
+    have = like_of(y_dot)[1]
+    if have != dtype:
+        if have.kind == "c" and dtype.kind != "c":
+            # A real result of complex arguments (abs): its tangent is the real part of partial times tangent.
+            y_dot = np.real(y_dot)
         y_dot = y_dot.astype(dtype) if hasattr(y_dot, "astype") else dtype.type(y_dot)
     return y_dot
 
@@ -158,7 +162,7 @@ def _partial_text(partial: Any, name: str, names: dict[str, Any]) -> str | float
     try:
         # `lambda b: b`, the partial of a product, needs no call.
         returned = partial(*sentinels)
-    except TypeError:
+    except Exception:  # whatever a formula says to arguments that are no numbers
         returned = None
     if any(returned is sentinel for sentinel in sentinels):
         return next(p for p, sentinel in zip(parameters, sentinels, strict=True) if sentinel is returned)

@@ -15,10 +15,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def run(
-    level: Level, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], leaves: dict[int, Traced] | None = None
-) -> Any:
-    """`f(*args, **kwargs)` while `level` is running; `leaves` are parameters that the level takes for its own."""
+def run(level: Level, work: Callable[[], Any], f: Callable[..., Any], leaves: dict[int, Traced] | None = None) -> Any:
+    """`work()`, which calls the user's `f`, while `level` is running.
+
+    Args:
+        leaves: parameters that the level takes for its own leaves, by identity.
+    """
     context = CONTEXT.get()
     token = CONTEXT.set(
         context._replace(levels=(*context.levels, level), leaves=context.leaves | leaves if leaves else context.leaves)
@@ -26,7 +28,7 @@ def run(
     begin(level)
     try:
         replace_in_globals(f)
-        return f(*args, **kwargs)
+        return work()
     except ValueError as error:
         if "setting an array element with a sequence" in str(error):
             # NumPy says this where a traced value is assigned into a plain array.

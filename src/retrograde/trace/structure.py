@@ -134,9 +134,10 @@ class Inputs:
         args: what the function is called with.
         primals: all leaves as they came.
         leaves: the same, with traced values for the variables.
+        links: the links of the traced values as they were lifted (a write gives a handle another one); None for constants.
     """
 
-    __slots__ = ("args", "leaves", "primals", "structures")
+    __slots__ = ("args", "leaves", "links", "primals", "structures")
 
     def __init__(self, args: tuple[Any, ...], lift: Callable[[Any], Traced]) -> None:
         self.primals: list[Any] = []
@@ -151,6 +152,7 @@ class Inputs:
             self.structures.append((len(primals), structure))
             lifted.append(unflatten(structure, leaves))
         self.args = tuple(lifted)
+        self.links = [leaf.link if type(leaf) in HANDLES else None for leaf in self.leaves]
 
     def collect(self, results: list[Any]) -> tuple[Any, ...]:
         """One result for each leaf, back in the structures of the arguments."""

@@ -1,0 +1,282 @@
+"""Writing into traced arrays: `x[key] = value`, through views too.
+
+A write changes the buffer and gives the handle a new node, so that the graph knows the array as a chain of versions, of
+which only the newest exists in memory. Nodes hold nodes, never handles; so what was computed of an earlier version
+keeps it. The buffer is copied only if somebody else holds it: a residual, another handle, the caller. Who holds it is
+asked of the reference count, so that operations which never write pay nothing.
+
+One function serves every mode and every depth: the primal of a handle may be a handle of a lower level, and in forward
+mode the tangent is written in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from retrograde.errors import MutationError
+from retrograde.rules.numpy_indexing import add_at, may_repeat, scatter
+from retrograde.trace.constant import CONSTANT, constant, released
+from retrograde.trace.handle import Traced, is_traced, like_of, make, plain
+from retrograde.trace.keys import fixed_key
+from retrograde.trace.level import CONTEXT, Node
+from retrograde.trace.ops import LEAF, Op, fit
+
+# A path leads from an array to a view of it, step by step: `np.transpose`, then `operator.itemgetter(0)`.
+Step = Callable[[Any], Any]
+Path = tuple[Step, ...]
+
+# The link of contents that no path leads to. No node has the number 0, so what is added there is thrown away.
+NOWHERE: Node = (0, LEAF, None)
+
+
+def follow(x: Any, path: Path) -> Any:
+    """The view of `x` at the end of a path."""
+    for step in path:
+        x = step(x)
+    return x
+
+
+def write(x: Traced, path: Path, key: Any, value: Any) -> None:
+    """`follow(x, path)[key] = value`, for a handle `x` that is no view itself.
+
+    Raises:
+        MutationError: NumPy would cut the value (a float for integers) and its derivative would be lost; or the write
+            stands where it cannot be recorded.
+    """
+    value = released(value)
+    key = fixed_key(key)
+    traced = is_traced(value)
+    if traced:
+        _check_castable(value, x)
+        if value.level.depth > x.level.depth:
+            _raise_to(x, value.level)
+    level = x.level
+    here = traced and value.level is level
+    _check_recordable(level)
+    number = level.number()
+    if level.records:
+        if here:
+            node = (number, SET, x.link, value.link, path, key, *like_of(value.primal))
+        else:
+            node = (number, OVERWRITE, x.link, path, key)
+    _write_primal(x, path, key, value.primal if here else value)
+    if level is CONSTANT:
+        return
+    if level.records:
+        level.append(node)
+        x.link = node
+    else:
+        tangent = constant(x.link) if not is_traced(x.link) else _same(x.link)
+        x.link = None
+        write(tangent, path, key, value.link if here else 0.0)
+        x.link = released(tangent)
+
+
+def _write_primal(x: Traced, path: Path, key: Any, value: Any) -> None:
+    lower = x.primal
+    if is_traced(lower):
+        # Residuals may hold that handle, and must not see the write.
+        x.primal = lower = _same(lower)
+        write(lower, path, key, value)
+    elif is_traced(value):
+        x.primal = None
+        lower = constant(lower)
+        write(lower, path, key, value)
+        x.primal = lower
+    else:
+        del lower
+        if not _is_exclusive(x):
+            x.primal = x.primal.copy(order="K")
+        follow(x.primal, path)[key] = value
+
+
+def _same(x: Traced) -> Traced:
+    """Another handle of the same value."""
+    return make(x.primal, x.link, x.level)
+
+
+def _raise_to(x: Traced, level: Any) -> None:
+    """Make `x` a variable of a deeper level, in place. To that level its contents are constants so far."""
+    shape, dtype = like_of(x)
+    x.primal = x.primal if x.level is CONSTANT else _same(x)
+    x.level = level
+    x.link = NOWHERE if level.records else np.zeros(shape, dtype)
+
+
+def _check_castable(value: Traced, x: Traced) -> None:
+    have, want = value.dtype, plain(x).dtype
+    if not np.can_cast(have, want, "same_kind"):
+        raise MutationError(
+            f"a traced {have} cannot be written into an array of {want}: it would be cut, and its derivative lost",
+            f"an array of dtype {have}, e.g. x.astype({have})",
+        )
+
+
+def _check_recordable(level: Any) -> None:
+    if any(suspension.level is level for suspension in CONTEXT.get().suspended):
+        raise MutationError(
+            "checkpointed(f, ...) and forwarddiff(f, ...) run f more than once; f wrote into an array from outside",
+            "write into a copy: x = np.copy(x)",
+            "return the new values instead",
+        )
+
+
+# --- who else holds the buffer ---------------------------------------------------------------------------------------
+
+
+def _count(x: Traced) -> int:
+    return getrefcount(x.primal)
+
+
+_EXCLUSIVE = _count(constant(np.zeros(1)))
+
+
+def _is_exclusive(x: Traced) -> bool:
+    """Whether a plain primal is held by this handle alone and may be changed in place."""
+    primal = x.primal
+    if primal.base is not None or not primal.flags.writeable:
+        return False
+    del primal
+    return _count(x) == _EXCLUSIVE
+
+
+# --- cotangents that a sweep owns --------------------------------------------------------------------------------
+
+
+class Accumulator:
+    """A cotangent that a sweep owns and adds into in place.
+
+    Made at the first indexed read of an array, so that n reads of single elements cost O(n) and not n whole arrays.
+    Rules never see one: an op that can use it says so (`Op.owns`); all others get its `value`.
+    """
+
+    __slots__ = ("contents",)
+
+    def __init__(self, contents: Any) -> None:
+        # A plain array, or a handle that is traced by an outer transform.
+        self.contents = contents
+
+    @staticmethod
+    def at(cotangents: Any, index: int, shape: tuple[int, ...], dtype: Any) -> Accumulator:
+        """The accumulator at `cotangents[index]`, made of what stands there."""
+        held = cotangents[index]
+        if type(held) is not Accumulator:
+            held = Accumulator(np.zeros(shape, dtype)) if held is None else Accumulator.of(held)
+            cotangents[index] = held
+        return held
+
+    @staticmethod
+    def of(y_bar: Any) -> Accumulator:
+        """An accumulator with the contents of a cotangent, which others may hold."""
+        if type(y_bar) is Accumulator:
+            return y_bar
+        return Accumulator(_same(y_bar) if is_traced(y_bar) else np.array(y_bar, order="C"))
+
+    @property
+    def value(self) -> Any:
+        return self.contents
+
+    def add(self, path: Path, key: Any, y_bar: Any) -> None:
+        """Add at `follow(..., path)[key]`; an element that is named twice gets both."""
+        contents = self.contents
+        if not is_traced(contents) and not is_traced(y_bar):
+            if not path:
+                add_at(contents, key, y_bar)
+                return
+            part = follow(contents, path)
+            if np.may_share_memory(part, contents):
+                add_at(part, key, y_bar)
+            else:
+                add_at(contents.reshape(-1), self._places(path)[key], y_bar)
+            return
+        if may_repeat(key):
+            shape = np.shape(follow(contents, path))
+            self._write(path, ..., follow(contents, path) + scatter(y_bar, key, shape))
+        else:
+            self._write(path, key, follow(contents, path)[key] + y_bar)
+
+    def take(self, path: Path, key: Any) -> Any:
+        """The elements at `follow(..., path)[key]`, which are zero afterwards."""
+        contents = self.contents
+        if is_traced(contents):
+            taken = follow(contents, path)[key]
+            taken = _same(taken) if is_traced(taken) else taken
+            self._write(path, key, 0.0)
+            return taken
+        part = follow(contents, path)
+        if path and not np.may_share_memory(part, contents):
+            part, key = contents.reshape(-1), self._places(path)[key]
+        taken = part[key]
+        if isinstance(taken, np.ndarray):
+            taken = taken.copy()
+        part[key] = 0
+        return taken
+
+    def _write(self, path: Path, key: Any, value: Any) -> None:
+        handle = self.contents if is_traced(self.contents) else constant(self.contents)
+        self.contents = None
+        write(handle, path, key, value)
+        self.contents = released(handle)
+
+    def _places(self, path: Path) -> Any:
+        """The flat positions of the elements of a view, where the primal's memory was laid out in another way."""
+        shape = self.contents.shape
+        return follow(np.arange(self.contents.size).reshape(shape), path)
+
+    def __add__(self, x_bar: Any) -> Accumulator:
+        if type(x_bar) is Accumulator:
+            x_bar = x_bar.contents
+        if not is_traced(self.contents) and not is_traced(x_bar):
+            self.contents += x_bar
+            return self
+        return Accumulator(_same(self.contents + x_bar))
+
+
+# --- ops ---------------------------------------------------------------------------------------------------------
+
+
+def _read_pull(cotangents: Any, node: Node, y_bar: Any) -> None:
+    _, _, link, path, key, shape, dtype = node
+    Accumulator.at(cotangents, link[0], shape, dtype).add(path, key, y_bar)
+
+
+def _read_push(node: Node, y: Any) -> Any:
+    return follow(node[2], node[3])[node[4]]
+
+
+def _set_pull(cotangents: Any, node: Node, y_bar: Any) -> None:
+    _, _, before, written, path, key, shape, dtype = node
+    mine = Accumulator.of(y_bar)
+    value_bar = fit(mine.take(path, key), (shape, dtype))
+    held = cotangents[written[0]]
+    cotangents[written[0]] = value_bar if held is None else held + value_bar
+    _pass_on(cotangents, before, mine)
+
+
+def _overwrite_pull(cotangents: Any, node: Node, y_bar: Any) -> None:
+    _, _, before, path, key = node
+    mine = Accumulator.of(y_bar)
+    mine.take(path, key)
+    _pass_on(cotangents, before, mine)
+
+
+def _pass_on(cotangents: Any, before: Node, mine: Accumulator) -> None:
+    if before is not NOWHERE:
+        held = cotangents[before[0]]
+        cotangents[before[0]] = mine if held is None else mine + held
+
+
+def _never_pushed(node: Node, y: Any) -> Any:
+    raise AssertionError("in forward mode the tangent is written directly")
+
+
+READ = Op("read", 1, _read_pull, _read_push)
+"""`follow(x, path)[key]`: `(number, op, link, path, key, shape, dtype)`, those of the cotangent of x."""
+SET = Op("set", 2, _set_pull, _never_pushed, owns=True)
+"""`follow(x, path)[key] = value`: `(number, op, link before, link of value, path, key, shape, dtype)`, the value's."""
+OVERWRITE = Op("overwrite", 1, _overwrite_pull, _never_pushed, owns=True)
+"""The same with a constant value: `(number, op, link before, path, key)`."""
