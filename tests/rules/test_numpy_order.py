@@ -121,7 +121,7 @@ def test_quantile_interpolates() -> None:
         ("lower", 1),
         ("higher", 0),
         ("midpoint", 0.5),
-        ("nearest", 1),
+        ("nearest", 0),
         ("linear", 0.03),
     ],
 )
@@ -144,6 +144,12 @@ def test_quantile_is_its_own_pushforward(function: Any, method: str, dtype: Any)
             y = function(a, q, axis=1, method=method)
             y_dot = RULES[function].pushforward(y, a, q, 1, method=method)(a)  # type: ignore[attr-defined]
             np.testing.assert_allclose(y_dot, y, rtol=4 * np.finfo(dtype).eps)
+
+
+def test_quantile_of_many_single_precision_elements_weighs_in_double_precision() -> None:
+    a = np.arange(20_001, dtype=np.float32)
+    (a_bar,) = RULES[np.quantile].pullback(np.float32(0), a, 0.777777)(1.0)  # type: ignore[attr-defined]
+    np.testing.assert_allclose(a_bar[15555:15557], [1 - 0.54, 0.54], rtol=1e-9)
 
 
 @pytest.mark.parametrize("number_of_quantiles", [1, 30])
@@ -222,7 +228,12 @@ def test_heights_of_a_histogram_are_sums_of_weights() -> None:
 def test_histogram_refuses_what_it_cannot_follow() -> None:
     with pytest.raises(retrograde.UnsupportedArgumentError, match="auto"):
         retrograde.gradient(lambda a: np.sum(np.histogram(a, "auto")[1]), np.arange(4.0))
-    for arguments in ({"range": (0.0, inf)}, {"range": (1.0, 0.0)}, {"bins": [1.0, 0.0]}, {"weights": np.ones(2)}):
+    for said, arguments in (
+        ("finite", {"range": (0.0, inf)}),
+        ("range", {"range": (1.0, 0.0)}),
+        ("monotonically", {"bins": [1.0, 0.0]}),
+        ("same shape", {"weights": np.ones(2)}),
+    ):
         for histogram in (np.histogram, RULES[np.histogram].body):  # type: ignore[attr-defined]
-            with pytest.raises(ValueError):
+            with pytest.raises(ValueError, match=said):
                 histogram(np.arange(3.0), **arguments)

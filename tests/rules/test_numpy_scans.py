@@ -99,7 +99,7 @@ def test_cumulative_product_with_zeros(function: Any, a: Any, expected: Any) -> 
 
 def test_cumulative_product_in_rows() -> None:
     equal(pulled(np.cumprod, [[2, 0], [3, 4]], axis=1), [[1, 2], [5, 3]])
-    equal(pulled(np.cumprod, [[2, 0], [3, 4]]), [[1, 2], [0, 0]])
+    equal(pulled(np.cumprod, [[2, 0], [3, 4]]), [[1, 2 + 6 + 24], [0, 0]])
 
 
 def test_cumulative_product_that_underflows() -> None:
@@ -175,3 +175,9 @@ def test_products_of_slices_with_zeros() -> None:
     equal(pulled(np.multiply.reduceat, a, [0, 2, 4]), expected)
     equal(pushed(np.multiply.reduceat, a, [1, 2, 3, 4, 5, 6], [0, 2, 4]), [4, 12 + 12, 0])
     equal(pulled(np.multiply.reduceat, [2, 3, 5], [0, 2, 1], y_bar=[1, 10, 100]), [3, 2 + 500, 10 + 300])
+
+
+def test_integers_count_as_floats() -> None:
+    a = np.array([2, 2, 3])
+    for f in (np.prod, lambda a: np.sum(np.cumprod(a)), lambda a: np.sum(np.maximum.accumulate(a))):
+        equal(retrograde.gradient(f, a)[0], retrograde.gradient(f, a.astype(float))[0])

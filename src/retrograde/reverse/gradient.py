@@ -72,11 +72,11 @@ def value_and_gradient(
     inputs = Inputs(args, tape.leaf)
     y = tape.record(f, inputs.args, kwargs)
     check_loss(y, name)
-    bars = _sweep_loss(tape, y, inputs.links)
+    value, bars = _sweep_loss(tape, y, inputs.links)
     for i, primal in enumerate(inputs.primals):
         if bars[i] is not None:
             bars[i] = finished(bars[i], primal)
-    return (y.primal if tape.owns(y) else y), inputs.collect(bars)
+    return value, inputs.collect(bars)
 
 
 def _of_params(name: str, f: Callable[..., Any], params: Params, kwargs: dict[str, Any]) -> tuple[Any, Grads]:
@@ -85,13 +85,19 @@ def _of_params(name: str, f: Callable[..., Any], params: Params, kwargs: dict[st
     links = [leaf.link for leaf in leaves.values()]
     y = tape.record(f, (), kwargs, leaves)
     check_loss(y, name)
-    bars = _sweep_loss(tape, y, links)
+    value, bars = _sweep_loss(tape, y, links)
     grads = [None if bar is None else finished(bar, p.value) for bar, p in zip(bars, params, strict=True)]
-    return (y.primal if tape.owns(y) else y), Grads(params, grads)
+    return value, Grads(params, grads)
 
 
-def _sweep_loss(tape: Tape, y: Any, links: list[Any]) -> list[Any]:
-    return tape.sweep([(y, 1.0)] if tape.owns(y) else [], links)
+def _sweep_loss(tape: Tape, y: Any, links: list[Any]) -> tuple[Any, list[Any]]:
+    """The value of a loss, and the cotangents of the leaves."""
+    if not tape.owns(y):
+        return y, tape.sweep([], links, last=True)
+    number = y.link[0]
+    # A node holds its parents: without this the loss would keep the whole graph while it is swept.
+    y.link = None
+    return y.primal, tape.sweep([(number, 1.0)], links, last=True)
 
 
 # --- the transforms that users of autograd and JAX know --------------------------------------------------------------
@@ -132,9 +138,9 @@ def _value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...], /, *a
         lifted[i] = arg
     y = tape.record(f, tuple(lifted), kwargs)
     check_loss(y, "grad")
-    bars = _sweep_loss(tape, y, inputs.links)
+    value, bars = _sweep_loss(tape, y, inputs.links)
     for i, (link, primal) in enumerate(zip(inputs.links, inputs.primals, strict=True)):
         if link is not None:
             bars[i] = zero_like(primal) if bars[i] is None else finished(bars[i], primal)
     grads = inputs.collect(bars)
-    return (y.primal if tape.owns(y) else y), grads[0] if isinstance(argnums, int) else grads
+    return value, grads[0] if isinstance(argnums, int) else grads

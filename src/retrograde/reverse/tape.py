@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from retrograde.reverse.sweep import result, sweep
+from retrograde.reverse.sweep import result, sweep, sweep_and_free
 from retrograde.trace.handle import Traced, is_traced
 from retrograde.trace.level import Node
 from retrograde.trace.ops import REACHED
@@ -14,15 +14,25 @@ from retrograde.trace.running import run
 from retrograde.trace.views import settled
 
 
+# Leaves of more bytes make a large problem: its arrays cost more than the checks of its products.
+_LARGE = 2**18
+
+
 class Tape(RecordingLevel):
     """A level whose nodes are kept in a list, in the order of recording."""
 
-    __slots__ = ("nodes", "size")
+    __slots__ = ("bytes", "nodes", "size")
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         super().__init__(self.nodes.append)
         self.size = 0
+        # The memory of the leaves, which tells small problems from large ones.
+        self.bytes = 0
+
+    def leaf(self, primal: Any) -> Traced:
+        self.bytes += getattr(primal, "nbytes", 8)
+        return super().leaf(primal)
 
     def record(
         self,
@@ -41,24 +51,27 @@ class Tape(RecordingLevel):
         """Whether `y` was computed from this tape's leaves."""
         return is_traced(y) and y.level is self
 
-    def sweep(self, seeds: list[tuple[Traced, Any]], links: list[Node | None]) -> list[Any]:
+    def sweep(self, seeds: list[tuple[int, Any]], links: list[Node | None], last: bool = False) -> list[Any]:
         """The cotangents of the leaves, None where no path leads there.
 
         Args:
-            seeds: outputs of this tape with their cotangents.
+            seeds: the numbers of outputs, with their cotangents.
             links: nodes of leaves; entries that are None have the cotangent None.
+            last: whether the tape is not needed any more.
         """
         numbers = [link[0] for link in links if link is not None]
 
         def start() -> list[Any]:
             cotangents: list[Any] = [None] * self.size
-            for y, y_bar in seeds:
-                number = y.link[0]
+            for number, y_bar in seeds:
                 held = cotangents[number]
                 cotangents[number] = y_bar if held is None else held + y_bar
             return cotangents
 
-        cotangents = sweep(self.nodes, start, numbers, self.repeatable)
+        if last and self.bytes > _LARGE:
+            cotangents = sweep_and_free(self.nodes, start())
+        else:
+            cotangents = sweep(self.nodes, start, numbers, self.repeatable)
         for node in self.hooks:
             if cotangents[node[0]] is not REACHED:
                 node[-1](None)

@@ -127,7 +127,8 @@ general(
 # --- order statistics ------------------------------------------------------------------------------------------------
 #
 # A median or quantile interpolates between two neighbours among the sorted elements, at a position that their number
-# alone decides. NumPy's own quantile of 0, 1, …, n-1 *is* that position, to the last bit and for every method.
+# alone decides. NumPy's own quantile of 0, 1, …, n-1 *is* that position, for every method and, in double precision, to
+# the last bit.
 
 Positions = Callable[[int], Any]
 """The number of elements → the positions of the statistics among the sorted elements, of the shape of `q`."""
@@ -236,9 +237,15 @@ def _median_rule(skip_nan: bool) -> tuple[Callable[..., Any], Callable[..., Any]
 
 def _quantile_rule(quantile: Any, skip_nan: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
     def positions(a: Any, q: Any, method: str) -> Positions:
-        # The dtype matters: NumPy computes positions among float32 elements in float32.
-        dtype = a.dtype if a.dtype.kind == "f" else np.dtype(float)
-        return lambda n: quantile(np.arange(n, dtype=dtype), q, method=method)
+        def of_number(n: int) -> Any:
+            fine = quantile(np.arange(float(n)), q, method=method)
+            if a.dtype.kind != "f" or a.dtype == np.float64:
+                return fine
+            # Among elements of another precision NumPy may round q, and come out at another place where a method jumps.
+            coarse = quantile(np.arange(n, dtype=a.dtype), q, method=method)
+            return np.where(np.abs(fine - coarse) <= 2 * np.spacing(coarse), fine, coarse)
+
+        return of_number
 
     def quantile_pullback(
         y: Any, a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: Any = False

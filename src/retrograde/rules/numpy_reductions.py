@@ -250,7 +250,8 @@ def is_plain(x: Any) -> bool:
 def is_normal(x: Any) -> bool:
     """Whether no element is zero, subnormal, infinite or NaN."""
     size = np.abs(x)
-    return size.size == 0 or bool(np.min(size) >= np.finfo(size.dtype).tiny and np.max(size) < math.inf)
+    tiny = np.finfo(size.dtype).tiny if size.dtype.kind == "f" else 1
+    return size.size == 0 or bool(np.min(size) >= tiny and np.max(size) < math.inf)
 
 
 general(np.prod, pullback=prod_pullback, pushforward=prod_pushforward, at=[*_WHOLE, *_ALONG])

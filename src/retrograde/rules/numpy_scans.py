@@ -131,7 +131,7 @@ def accumulation(partials: Partials) -> tuple[Callable[..., Any], Callable[..., 
 
 def _before(y: Any, axis: Axis, first: Any) -> Any:
     """y[i-1], and `first` at i = 0."""
-    head = np.full(np.shape(cut(y, axis, None, 1)), first, y.dtype)
+    head = np.full(np.shape(cut(y, axis, None, 1)), first, np.result_type(y.dtype, np.float16))
     return np.concatenate([head, cut(y, axis, None, -1)], axis=axis)
 
 

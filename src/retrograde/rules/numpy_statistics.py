@@ -151,7 +151,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     """np.average as means and sums; the weights are differentiable too."""
     if weights is None:
         mean = np.mean(a, axis=axis, keepdims=keepdims)
-        total: Any = np.size(a) / max(np.size(mean), 1)
+        total: Any = np.float64(np.size(a) / max(np.size(mean), 1))
     else:
         shape = np.shape(a)
         if np.shape(weights) != shape:
@@ -160,7 +160,9 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
         if np.any(total == 0):
             raise ZeroDivisionError("Weights sum to zero, can't be normalized")
         mean = np.sum(np.multiply(a, weights), axis=axis, keepdims=keepdims) / total
-    return (mean, np.broadcast_to(total, np.shape(mean))[()]) if returned else mean
+    if not returned:
+        return mean
+    return mean, total if np.shape(total) == np.shape(mean) else np.broadcast_to(total, np.shape(mean))
 
 
 def _along(weights: Any, shape: tuple[int, ...], axis: Any) -> Any:
@@ -311,7 +313,8 @@ def nanprod(
 def nanmean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False, where: Any = True) -> Any:
     total = np.sum(without_nan(a, 0), axis=axis, dtype=dtype, keepdims=keepdims, where=where)
     number = np.sum(~np.isnan(a), axis=axis, keepdims=keepdims, where=where)
-    return total / number.astype(np.finfo(total.dtype).dtype)
+    precision = np.finfo(np.result_type(total.dtype, np.float16)).dtype  # that of the sum, as NumPy has it
+    return total / number.astype(precision)
 
 
 def nanvar(

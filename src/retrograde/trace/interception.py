@@ -75,11 +75,11 @@ def _replaces(module: Any, name: str, table: dict[str, Callable[..., Any]]) -> C
 @_replaces(np, "array", _numpy)
 def _array(original: Any, object: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, **kwargs: Any) -> Any:
     if not contains_traced(object):
-        return original(object, dtype=dtype, copy=copy, ndmin=ndmin, **kwargs)
+        return original(object, dtype, copy=copy, ndmin=ndmin, **kwargs)
     x = _as_array(object, dtype)
     if ndmin > x.ndim:
         x = np.reshape(x, (1,) * (ndmin - x.ndim) + x.shape)
-    return x.copy() if copy and x is object else x
+    return x.copy() if copy is True and x is object else x
 
 
 def _as_array_replacement(original: Any, a: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:

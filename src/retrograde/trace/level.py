@@ -109,6 +109,11 @@ def is_ignored(level: Level) -> bool:
     return level.depth <= CONTEXT.get().ignored
 
 
+def some_are_asked() -> bool:
+    """Whether any thread is in a block in which levels do not record: `is_recorded` need not be called otherwise."""
+    return bool(_ignoring)
+
+
 def is_recorded(level: Level, links: Iterable[Any]) -> bool:
     """Whether an operation on values with these links is recorded; a suspended level makes a note of the links."""
     context = CONTEXT.get()

@@ -47,7 +47,7 @@ def {name}(x, o):
                 shape = p.shape
                 is_plain = type(o) is ndarray and o.shape == shape and p.dtype is FLOAT64 and o.dtype is FLOAT64
             else:
-                is_plain = type(p) in NUMBERS and type(o) in NUMBERS
+                is_plain = type(p) in NUMBERS and type(o) in NUMBERS or type(p) in HANDLES and is_plain_pair(p, o)
             if is_plain:
                 node = (level.number(), BOTH, {links}, {keep_both})
             else:
@@ -55,7 +55,6 @@ def {name}(x, o):
             """ + _RECORD.replace("\n", "\n        ").strip() + """
         if other.depth > level.depth:
             return {mirror}(o, x)
-        kind = None
     elif kind not in OPERANDS:
         o = operand(o)
         if o is NotImplemented:
@@ -67,7 +66,7 @@ def {name}(x, o):
         is_plain = p.dtype is FLOAT64 and (
             kind in NUMBERS or kind is ndarray and o.dtype is FLOAT64 and o.shape == p.shape)
     else:
-        is_plain = type(p) in NUMBERS and kind in NUMBERS
+        is_plain = type(p) in NUMBERS and type(o) in NUMBERS or type(p) in HANDLES and is_plain_pair(p, o)
     if is_plain:
         node = (level.number(), ONE, x.link, {keep_one})
     else:
@@ -79,7 +78,7 @@ def {name}(x):
     level = x.level
     p = x.primal
     r = {apply}
-    if p.dtype is FLOAT64 if type(p) is ndarray else type(p) in NUMBERS:
+    if p.dtype is FLOAT64 if type(p) is ndarray else type(p) in NUMBERS or is_float64(p):
         node = (level.number(), ONE, x.link, {keep_one})
     else:
         node = (level.number(), ONE_FITTED, x.link, {keep_one} like_of(p))
@@ -142,7 +141,25 @@ def _scope(rule: Elementwise, function: Callable[..., Any] | None) -> dict[str, 
         "ndarray": np.ndarray,
         "operand": operand,
         "like_of": like_of,
+        "is_float64": is_float64,
+        "is_plain_pair": is_plain_pair,
     }
+
+
+def is_float64(p: Any) -> bool:
+    """Whether a value is float64 (or a Python number) below all levels that trace it."""
+    value = plain(p)
+    return type(value) in NUMBERS or (type(value) is np.ndarray and value.dtype is FLOAT64)
+
+
+def is_plain_pair(p: Any, o: Any) -> bool:
+    """Whether both values are float64 and of one shape, or `o` is a number that goes with an array."""
+    a, b = plain(p), plain(o)
+    if type(a) is np.ndarray:
+        return a.dtype is FLOAT64 and (
+            (type(b) is np.ndarray and b.dtype is FLOAT64 and b.shape == a.shape) or (b is o and type(b) in NUMBERS)
+        )
+    return type(a) in NUMBERS and type(b) in NUMBERS
 
 
 def operand(o: Any) -> Any:

@@ -11,7 +11,7 @@ plain       operands and result are float64 and of one shape: no un-broadcasting
 fitted      everything else; the node then also carries the shape and dtype of each traced operand
 ×
 pull        multiplies by the partial as it is
-careful     multiplies with `times`: zero times infinity is zero. A sweep is first tried without.
+careful     uses arithmetic.py: zero times infinity is zero, and large arrays are overwritten (see reverse/sweep.py)
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from retrograde.errors import PullbackError
-from retrograde.rules.products import conj, times, unbroadcast
+from retrograde.rules.products import unbroadcast
 from retrograde.rules.table import Elementwise
+from retrograde.trace.arithmetic import conj, deposit, negated, times
 from retrograde.trace.handle import FLOAT64, like_of, shape_of
 
 Pull = Callable[[Any, tuple[Any, ...], Any], None]
@@ -130,7 +131,7 @@ def elementwise_op(rule: Elementwise, active: tuple[bool, ...], fitted: bool) ->
     kept = residuals(rule, active)
     links = [f"link_{_ARGUMENTS[i]}" for i in wanted]
     likes = [f"like_{_ARGUMENTS[i]}" for i in wanted] if fitted else []
-    names = {"times": times, "fit": fit, "conj": conj, "match": match}
+    names = {"times": times, "fit": fit, "conj": conj, "match": match, "negated": negated, "deposit": deposit}
     partials = [_partial_text(rule.partials[i], f"partial_{_ARGUMENTS[i]}", names) for i in wanted]
     unpack = f"    _, _, {', '.join([*links, *kept, *likes])}, = node\n"
 
@@ -140,6 +141,9 @@ def elementwise_op(rule: Elementwise, active: tuple[bool, ...], fitted: bool) ->
             x_bar = _product("y_bar", partial, careful, conjugate=fitted)
             if fitted:
                 x_bar = f"fit({x_bar}, {likes[k]})"
+            if careful:
+                text += f"    deposit(cotangents, {links[k]}[0], {x_bar})\n"
+                continue
             text += (
                 f"    x_bar = {x_bar}\n    i = {links[k]}[0]\n    h = cotangents[i]\n"
                 "    cotangents[i] = x_bar if h is None else h + x_bar\n"
@@ -174,7 +178,9 @@ def _product(x: str, partial: str | float, careful: bool, conjugate: bool) -> st
     if isinstance(partial, float):
         if partial == 1:
             return x
-        return f"-{x}" if partial == -1 else f"{x} * {partial!r}"
+        if partial == -1:
+            return f"negated({x})" if careful else f"-{x}"
+        return f"{x} * {partial!r}"
     if conjugate:
         partial = f"conj({partial})"
     return f"times({x}, {partial})" if careful else f"{x} * {partial}"
@@ -227,10 +233,7 @@ def _general_pull(cotangents: Any, node: tuple[Any, ...], y_bar: Any) -> None:
                 f"the pullback of {targets.name} returned a cotangent of shape {shape_of(bar)} "
                 f"for argument number {position + 1} of shape {like[0]}"
             )
-        i = link[0]
-        h = cotangents[i]
-        bar = fit(bar, like)
-        cotangents[i] = bar if h is None else h + bar
+        deposit(cotangents, link[0], fit(bar, like))
 
 
 def _count(bars: Any) -> str:

@@ -184,14 +184,16 @@ class Accumulator:
         """Add at `follow(..., path)[key]`; an element that is named twice gets both."""
         contents = self.contents
         if not is_traced(contents) and not is_traced(y_bar):
-            if not path:
-                add_at(contents, key, y_bar)
+            if type(key) is int and not path:
+                contents[key] += y_bar
                 return
             part = follow(contents, path)
-            if np.may_share_memory(part, contents):
+            if path and not np.may_share_memory(part, contents):
+                part, key = contents.reshape(-1), self._places(path)[key]
+            if may_repeat(key):
                 add_at(part, key, y_bar)
             else:
-                add_at(contents.reshape(-1), self._places(path)[key], y_bar)
+                _add_into(part, key, y_bar)
             return
         if may_repeat(key):
             shape = np.shape(follow(contents, path))
@@ -234,6 +236,15 @@ class Accumulator:
             self.contents += x_bar
             return self
         return Accumulator(_same(self.contents + x_bar))
+
+
+def _add_into(x: np.ndarray[Any, Any], key: Any, value: Any) -> None:
+    """`x[key] += value`, without the copy of the part onto itself that Python's statement ends with."""
+    part = x[key]
+    if isinstance(part, np.ndarray) and part.base is not None:
+        np.add(part, value, out=part)
+    else:
+        x[key] += value
 
 
 # --- ops ---------------------------------------------------------------------------------------------------------
