@@ -158,7 +158,12 @@ def multilinear(function: Function, *adjoints: Function, args: tuple[int, ...] =
 
 
 def general(
-    function: Function, *, pullback: Function, pushforward: Function, args: tuple[int, ...] = (0,), at: Sequence[Any]
+    function: Function,
+    *,
+    pullback: Function,
+    pushforward: Function,
+    args: tuple[int, ...] | slice = (0,),
+    at: Sequence[Any],
 ) -> None:
     """Define the derivative of a function by its pullback and its pushforward."""
     _add(General(function, args, pullback, pushforward, at=at))

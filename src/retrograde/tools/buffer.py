@@ -48,7 +48,7 @@ class Buffer:
            [12.]])
     """
 
-    __slots__ = ("_frozen", "_length", "_whole")
+    __slots__ = ("_frozen", "_has_room", "_length", "_whole")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, xs: Any, *shape: Any) -> None:
@@ -59,6 +59,7 @@ class Buffer:
         # The contents may be longer than the Buffer, so that n appended rows cost O(n).
         self._whole = constant(np.zeros(sizes, like.dtype))
         self._length = sizes[0] if sizes else 0
+        self._has_room = False
         self._frozen = False
 
     # --- contents
@@ -90,10 +91,10 @@ class Buffer:
         return np.copy(value) if type(value) is View else value
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._check_writable()
+        if self._frozen:
+            self._refuse_write()
         contents = self._contents()
-        path = contents.path if type(contents) is View else ()
-        write(self._whole, path, key, self._value(value))
+        write(self._whole, contents.path if type(contents) is View else (), key, self._value(value))
 
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
@@ -104,7 +105,8 @@ class Buffer:
 
     def extend(self, values: Iterable[Any]) -> None:
         """Add elements (or rows) at the end of the first axis."""
-        self._check_writable()
+        if self._frozen:
+            self._refuse_write()
         for item in values:
             value = self._value(item)
             row = np.shape(plain(value))
@@ -113,8 +115,9 @@ class Buffer:
             if not self.shape or row != self.shape[1:]:
                 raise ValueError(f"a value of shape {row} cannot be appended to a Buffer of shape {self.shape}")
             self._make_room()
+            write(self._whole, (), self._length, value)
             self._length += 1
-            write(self._whole, (), self._length - 1, value)
+            self._has_room = self._length < self._whole.shape[0]
 
     def copy(self) -> Any:
         """The contents as an array (traced, if traced values were written). The Buffer cannot be written to any more."""
@@ -132,10 +135,7 @@ class Buffer:
         return f"Buffer({state}{plain(self._contents())!r})"
 
     def _contents(self) -> Any:
-        whole = self._whole
-        if not whole.shape or self._length == whole.shape[0]:
-            return whole
-        return getitem(whole, slice(0, self._length))
+        return getitem(self._whole, slice(0, self._length)) if self._has_room else self._whole
 
     def _make_room(self) -> None:
         if self._length < self._whole.shape[0]:
@@ -145,16 +145,17 @@ class Buffer:
             write(longer, (), slice(0, self._length), self._whole)
         self._whole = longer
 
-    def _check_writable(self) -> None:
-        if self._frozen:
-            raise FrozenBufferError(
-                "this Buffer was copied before; its contents are an array now and cannot be written to",
-                "write everything first, then copy",
-                "a new Buffer: b = Buffer(array); b[:] = array",
-            )
+    def _refuse_write(self) -> None:
+        raise FrozenBufferError(
+            "this Buffer was copied before; its contents are an array now and cannot be written to",
+            "write everything first, then copy",
+            "a new Buffer: b = Buffer(array); b[:] = array",
+        )
 
     def _value(self, value: Any) -> Any:
-        return value[...] if isinstance(value, Buffer) else array_of(value)
+        if type(value) is list or type(value) is tuple:
+            return array_of(value)
+        return value[...] if type(value) is Buffer else value
 
     # --- everything that would take it for an array
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.errors import UnsupportedArgumentError
+from retrograde.errors import ConversionError, UnsupportedArgumentError
 from retrograde.rules.table import (
     RULES,
     Composed,
@@ -63,6 +63,9 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
     """`rule.function(*args, **kwargs)`, where the rule takes the function's own arguments."""
     args, kwargs = _normalised(rule, args, kwargs)
     positions = _positions(rule, args)
+    if not positions:
+        # np.where(condition): the call has no differentiable argument at all.
+        return rule.function(*map(_plain_tree, args), **kwargs)
     found = [Operand(slot, path, x) for slot, i in enumerate(positions) for path, x in _traced(args[i])]
     if not found:
         # A traced value stands where no derivative can be taken; _normalised let only integers and masks pass.
@@ -74,12 +77,26 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
         i = positions[operand.slot]
         primals[i] = _replaced(primals[i], operand.path, operand.traced.primal)
     y = rule.function(*primals, **kwargs)
+    _check_not_cut(rule, y, active)
     binding = Binding(rule, y, tuple(primals), kwargs, positions)
     if len(active) == 1 and not active[0].path:
         views = _views(binding, active[0])
         if views is not None:
             return views
     return level.apply(binding, active)
+
+
+def _check_not_cut(rule: WithArguments, y: Any, active: list[Operand]) -> None:
+    """Refuse `np.sum(x, dtype=int)` and the like: integers made of traced floats have lost their derivative."""
+    dtype = getattr(y, "dtype", None)
+    if dtype is None or dtype.kind in "fc" or isinstance(y, tuple | list):
+        return
+    if any(operand.traced.dtype.kind in "fc" for operand in active):
+        raise ConversionError(
+            f"np.{rule.name} made {dtype} of traced floats, which loses their derivative",
+            "leave dtype= out, or give a floating one",
+            "dropgrad(x) as its argument, where the derivative is not wanted",
+        )
 
 
 def _views(binding: Binding, operand: Operand) -> Any:
@@ -202,7 +219,8 @@ class Binding:
     def targets(self, active: list[Operand]) -> Targets:
         """Where the cotangent of each operand stands in what `pull` returns."""
         places = tuple((o.slot, o.path, like_of(o.traced.primal)) for o in active)
-        return Targets(self.rule.name, len(self.positions), places)
+        given, allowed = len(self.positions), self.rule.args
+        return Targets(self.rule.name, (given,) if isinstance(allowed, slice) else (given, len(allowed)), places)
 
 
 # --- arguments ---------------------------------------------------------------------------------------------------
@@ -219,6 +237,12 @@ def _normalised(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Differentiable arguments by position, the others known to the formula and free of traced values."""
     parameters = rule.parameters
+    by_position = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD or p.kind is p.POSITIONAL_ONLY]
+    if len(args) > len(by_position) and all(p.kind is not p.VAR_POSITIONAL for p in parameters):
+        # The formula leaves out what it does not know (`out`), so what stands behind it goes by NumPy's names.
+        names = [*inspect.signature(rule.function).parameters]
+        kwargs = dict(zip(names[len(by_position) :], args[len(by_position) :], strict=False)) | kwargs
+        args = args[: len(by_position)]
     if kwargs:
         names = [p.name for p in parameters]
         kwargs = {n: v for n, v in kwargs.items() if n in names or (v is not None and v is not np._NoValue)}  # type: ignore[attr-defined]
@@ -234,13 +258,13 @@ def _normalised(
             while len(args) <= last:
                 parameter = parameters[len(args)]
                 args = (*args, kwargs.pop(parameter.name, parameter.default))
-    if len(args) > len(parameters) and all(p.kind is not p.VAR_POSITIONAL for p in parameters):
-        raise UnsupportedArgumentError(
-            f"the derivative of np.{rule.name} takes {len(parameters)} arguments, not {len(args)}"
-        )
     positions = set(_positions(rule, args))
     args = tuple(arg if i in positions else _constant(rule, i, arg) for i, arg in enumerate(args))
     return args, {name: _constant(rule, name, value) for name, value in kwargs.items()}
+
+
+# Arguments of which only the truth counts.
+_CONDITIONS = frozenset({"condition", "condlist"})
 
 
 def _constant(rule: WithArguments, name: int | str, value: Any) -> Any:
@@ -250,6 +274,8 @@ def _constant(rule: WithArguments, name: int | str, value: Any) -> Any:
         value = plain(value)
         dtype = getattr(value, "dtype", None)
         if isinstance(value, int) or (dtype is not None and dtype.kind in "iub"):
+            return value
+        if (rule.parameters[name].name if isinstance(name, int) and name < len(rule.parameters) else name) in _CONDITIONS:
             return value
         which = f"{name}=" if isinstance(name, str) else f"number {name + 1}"
         raise UnsupportedArgumentError(

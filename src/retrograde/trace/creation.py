@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from retrograde.rules.points import call as point
+from retrograde.rules.points import real
 from retrograde.rules.table import RULES, linear
 from retrograde.trace.call import call
 from retrograde.trace.handle import is_traced
@@ -40,4 +42,4 @@ def _stacked_adjoint(y_bar: Any, rows: Any) -> list[Any]:
 
 
 if stacked not in RULES:
-    linear(stacked, _stacked_adjoint, at=[])
+    linear(stacked, _stacked_adjoint, at=[point([real(-1, 1), real(-1, 1)]), point([real(-1, 1, 2), real(-1, 1, 2)])])

@@ -11,13 +11,30 @@ import numpy as np
 from retrograde.trace.creation import array_of
 from retrograde.trace.handle import FLOAT64, Traced, like_of, make, plain
 from retrograde.trace.keys import fixed_key
+from retrograde.trace.operators import NUMBERS
 from retrograde.trace.views import View, shares_memory, view_of
-from retrograde.trace.writing import READ, Path, follow, write
+from retrograde.trace.writing import READ, READ_ONE, Path, follow, write
 
 
 def getitem(x: Traced, key: Any) -> Any:
     """`x[key]` for a key of any kind that NumPy knows; a view where NumPy gives one."""
-    if type(key) is not int:
+    if type(key) is int:
+        if type(x) is Traced:
+            primal = x.primal
+            if type(primal) is np.ndarray and primal.ndim == 1 and primal.dtype is FLOAT64:
+                # One number of a vector: the read that loops consist of.
+                level = x.level
+                y = primal[key]
+                node = (level.number(), READ_ONE, x.link, key, primal.shape)
+                if level.quick:
+                    level.append(node)
+                    z = Traced()
+                    z.primal = y
+                    z.link = node
+                    z.level = level
+                    return z
+                return level.follow(y, node)
+    else:
         key = fixed_key(key)
     if type(x) is View:
         path, base = x.path, x.base
@@ -33,11 +50,7 @@ def getitem(x: Traced, key: Any) -> Any:
 
 def _read(x: Traced, path: Path, key: Any, y: Any) -> Any:
     level = x.level
-    primal = x.primal
-    if type(primal) is np.ndarray and primal.dtype is FLOAT64:
-        node = (level.number(), READ, x.link, path, key, primal.shape, FLOAT64)
-    else:
-        node = (level.number(), READ, x.link, path, key, *like_of(primal))
+    node = (level.number(), READ, x.link, path, key, *like_of(x.primal))
     if level.quick:
         level.append(node)
         return make(y, node, level)
@@ -70,7 +83,7 @@ def _replace(x: Traced, value: Any) -> None:
 
 def _in_place(operate: Callable[[Any, Any], Any]) -> Callable[[Traced, Any], Any]:
     def update(x: Traced, other: Any) -> Any:
-        if not isinstance(plain(x), np.ndarray):
+        if type(x.primal) in NUMBERS or not isinstance(plain(x), np.ndarray):
             # Numbers do not change: the name gets a new value.
             return NotImplemented
         y = operate(x, other)

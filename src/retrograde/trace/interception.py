@@ -240,8 +240,10 @@ def _submit_in_context(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
 def install() -> None:
     """Take the functions over. Called when the first transform begins."""
     if options.intercept:
-        for module, table in ((np, _numpy), (math, _math)):
-            _replace(vars(module), table)
+        _replace(vars(np), _numpy)
+        # `math` is small enough to be noted whole, which is quicker.
+        _replaced.append((vars(math), dict(vars(math))))
+        vars(math).update(_math)
     thread.ThreadPoolExecutor.submit = _submit_in_context  # type: ignore[method-assign]
     # A growing tape is all alive: collections find nothing and cost as much as the program itself.
     global _thresholds

@@ -192,12 +192,12 @@ def _product(x: str, partial: str | float, careful: bool, conjugate: bool) -> st
 class Targets(NamedTuple):
     """Where the cotangents of a node's links stand in what its pull returns.
 
-    `places` has `(position, path inside a sequence, shape and dtype)` for each link; `count` is how many positions a
-    pull must return.
+    `places` has `(position, path inside a sequence, shape and dtype)` for each link; `counts` are the numbers of
+    cotangents that a pull may return: one for each argument that was given, or for each that may be.
     """
 
     name: str
-    count: int
+    counts: tuple[int, ...]
     places: tuple[tuple[int, tuple[int, ...], tuple[tuple[int, ...], Any]], ...]
 
 
@@ -214,10 +214,10 @@ def general_op(parents: int) -> Op:
 def _general_pull(cotangents: Any, node: tuple[Any, ...], y_bar: Any) -> None:
     pull, targets = node[-2:]
     bars = pull(y_bar)
-    if not isinstance(bars, tuple) or len(bars) != targets.count:
+    if not isinstance(bars, tuple) or len(bars) not in targets.counts:
         raise PullbackError(
-            f"the pullback of {targets.name} returned {_count(bars)}; the function has {targets.count} arguments",
-            f"return a tuple of {targets.count}, with None for an argument that has no cotangent",
+            f"the pullback of {targets.name} returned {_count(bars)}; the function has {targets.counts[0]} arguments",
+            f"return a tuple of {targets.counts[0]}, with None for an argument that has no cotangent",
         )
     bars = list(bars)
     for link, (position, path, like) in zip(node[2:-2], targets.places, strict=True):

@@ -6,46 +6,90 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.errors import MissingRuleError, UnsupportedArgumentError
+from retrograde.errors import MissingRuleError, MutationError, UnsupportedArgumentError
+from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.table import RULES
 from retrograde.trace.call import call
-from retrograde.trace.handle import HANDLES, Traced
+from retrograde.trace.handle import HANDLES, Traced, plain
+from retrograde.trace.indexing import setitem
+from retrograde.trace.keys import fixed_key
 from retrograde.trace.operators import GENERATED
 
-_DEFAULTS = {"casting": "same_kind", "order": "K", "subok": True, "where": True, "dtype": None, "signature": None}
+_DEFAULTS = {"casting": "same_kind", "order": "K", "subok": True, "signature": None}
 
 
 def array_ufunc(self: Traced, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """`ufunc(…)`, `ufunc.reduce(…)` and the like, with a traced value among the arguments."""
     if method == "__call__":
         if kwargs:
-            inputs = _plain_call(ufunc, inputs, kwargs)
+            return _call_with_keywords(ufunc, inputs, kwargs)
         generated = GENERATED[ufunc]
         if generated is not None:
             return generated(*inputs)
-        return call(ufunc, inputs, {})
-    return call(getattr(ufunc, method), inputs, kwargs)
+        return call(ufunc, inputs, {}) if ufunc in RULES else _without_rule(ufunc, inputs, {})
+    if method == "at":
+        return _at(ufunc, *inputs)
+    function = getattr(ufunc, method)
+    return call(function, inputs, kwargs) if function in RULES else _without_rule(function, inputs, kwargs)
 
 
-def _plain_call(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """The inputs of an equivalent call without keywords; what has none is refused."""
-    for name, value in kwargs.items():
-        if name == "dtype" and value is not None:
-            inputs = tuple(x.astype(value) if hasattr(x, "astype") else np.dtype(value).type(x) for x in inputs)
-        elif name == "out" and all(out is None for out in value):
-            continue
-        elif name not in _DEFAULTS or value is not _DEFAULTS[name]:
+def _call_with_keywords(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A ufunc with `dtype=`, `where=` or `out=`; a generalised one with its own keywords."""
+    out = kwargs.pop("out", None)
+    where = kwargs.pop("where", True)
+    dtype = kwargs.pop("dtype", None)
+    if out is not None:
+        inputs = (*inputs, *(o for o in out if o is not None))[: ufunc.nin]
+        out = next((o for o in out if o is not None), None)
+    if ufunc.signature is not None:
+        y = call(ufunc, inputs, kwargs)
+    else:
+        for name, value in kwargs.items():
+            if value is not _DEFAULTS.get(name, kwargs) and value != _DEFAULTS.get(name, kwargs):
+                raise UnsupportedArgumentError(f"np.{ufunc.__name__} of a traced value does not take {name}=")
+        if dtype is not None:
+            inputs = tuple(x.astype(dtype) if hasattr(x, "astype") else np.dtype(dtype).type(x) for x in inputs)
+        y = ufunc(*inputs)
+    if where is not True:
+        if out is None:
             raise UnsupportedArgumentError(
-                f"np.{ufunc.__name__} of a traced value does not take {name}=",
-                *_UFUNC_WAYS.get(name, ()),
+                f"np.{ufunc.__name__}(..., where=mask) without out= leaves the other elements unset",
+                "np.where(mask, f(x), other): it has a derivative and says what stands elsewhere",
             )
-    return inputs
+        y = np.where(where, y, out)
+    return y if out is None else _store(ufunc, y, out)
 
 
-_UFUNC_WAYS = {
-    "where": ("np.where(mask, f(x), other): it has a derivative and says what stands elsewhere",),
-    "out": ("y = f(x), a new value", "a Buffer, which can be written to: b[:] = f(x)"),
-}
+def _store(ufunc: np.ufunc, y: Any, out: Any) -> Any:
+    """`out[...] = y`, and `out`."""
+    if type(out) not in HANDLES:
+        if type(y) in HANDLES:
+            raise MutationError(
+                f"np.{ufunc.__name__}(..., out=array) would write a traced value into a plain array and lose its derivative",
+                "y = f(x), a new value",
+                "make the array of a traced one, e.g. np.zeros_like(x), or take a Buffer",
+            )
+        out[...] = y
+        return out
+    if np.shape(y) != out.shape:
+        raise ValueError(f"non-broadcastable output operand with shape {out.shape} for a result of shape {np.shape(y)}")
+    setitem(out, ..., y)
+    return out
+
+
+def _at(ufunc: np.ufunc, x: Any, key: Any, *values: Any) -> None:
+    """`ufunc.at(x, key, values)`: for sums, an element that is named twice gets both."""
+    if ufunc is np.add or ufunc is np.subtract:
+        if type(x) not in HANDLES:
+            raise MutationError(
+                f"np.{ufunc.__name__}.at would write traced values into a plain array and lose their derivative",
+                "np.bincount(key, values), a new array",
+            )
+        # Broadcast first: scatter needs one value for each place.
+        added = scatter(values[0] * np.ones(np.shape(plain(x)[fixed_key(key)])), fixed_key(key), x.shape)
+        setitem(x, ..., x + added if ufunc is np.add else x - added)
+        return
+    raise missing_rule(ufunc.at)
 
 
 def array_function(self: Traced, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -68,17 +112,20 @@ def _without_rule(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     raise missing_rule(function)
 
 
+def _name(function: Any) -> str:
+    return f"{getattr(function, '__module__', None) or type(function).__module__}.{function.__name__}"
+
+
 def missing_rule(function: Any) -> MissingRuleError:
-    name = f"{function.__module__}.{function.__name__}"
+    owner = getattr(function, "__self__", None)
+    name = f"np.{owner.__name__}.{function.__name__}" if isinstance(owner, np.ufunc) else _name(function)
     return MissingRuleError(
         f"{name} has no derivative rule",
         "write it with NumPy functions that have one (docs: supported functions)",
         f"primitive({name}).defpullback(...), to give it a rule of your own",
-        f"dropgrad(x) as its argument, or `with ignore():`, where its derivative is not wanted",
+        "dropgrad(x) as its argument, or `with ignore():`, where its derivative is not wanted",
     )
 
 
 setattr(Traced, "__array_ufunc__", array_ufunc)
 setattr(Traced, "__array_function__", array_function)
-
-__all__ = ["HANDLES", "missing_rule"]

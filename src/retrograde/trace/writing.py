@@ -20,9 +20,9 @@ import numpy as np
 from retrograde.errors import MutationError
 from retrograde.rules.numpy_indexing import add_at, may_repeat, scatter
 from retrograde.trace.constant import CONSTANT, constant, released
-from retrograde.trace.handle import Traced, is_traced, like_of, make, plain
+from retrograde.trace.handle import FLOAT64, HANDLES, Traced, is_traced, like_of, make, plain
 from retrograde.trace.keys import fixed_key
-from retrograde.trace.level import CONTEXT, Node
+from retrograde.trace.level import CONTEXT, Node, some_are_asked
 from retrograde.trace.ops import LEAF, Op, fit
 
 # A path leads from an array to a view of it, step by step: `np.transpose`, then `operator.itemgetter(0)`.
@@ -51,12 +51,14 @@ def write(x: Traced, path: Path, key: Any, value: Any) -> None:
     key = fixed_key(key)
     traced = is_traced(value)
     if traced:
-        _check_castable(value, x)
+        if type(value.primal) is not np.float64 or type(x.primal) is not np.ndarray or x.primal.dtype is not FLOAT64:
+            _check_castable(value, x)
         if value.level.depth > x.level.depth:
             _raise_to(x, value.level)
     level = x.level
     here = traced and value.level is level
-    _check_recordable(level)
+    if some_are_asked():
+        _check_recordable(level)
     number = level.number()
     if level.records:
         if here:
@@ -91,7 +93,10 @@ def _write_primal(x: Traced, path: Path, key: Any, value: Any) -> None:
         del lower
         if not _is_exclusive(x):
             x.primal = x.primal.copy(order="K")
-        follow(x.primal, path)[key] = value
+        if path:
+            follow(x.primal, path)[key] = value
+        else:
+            x.primal[key] = value
 
 
 def _same(x: Traced) -> Traced:
@@ -188,7 +193,7 @@ class Accumulator:
                 contents[key] += y_bar
                 return
             part = follow(contents, path)
-            if path and not np.may_share_memory(part, contents):
+            if path and not _is_window(part, contents):
                 part, key = contents.reshape(-1), self._places(path)[key]
             if may_repeat(key):
                 add_at(part, key, y_bar)
@@ -204,13 +209,17 @@ class Accumulator:
     def take(self, path: Path, key: Any) -> Any:
         """The elements at `follow(..., path)[key]`, which are zero afterwards."""
         contents = self.contents
+        if type(key) is int and not path and type(contents) is np.ndarray and contents.ndim == 1:
+            taken = contents[key]
+            contents[key] = 0.0
+            return taken
         if is_traced(contents):
             taken = follow(contents, path)[key]
             taken = _same(taken) if is_traced(taken) else taken
             self._write(path, key, 0.0)
             return taken
         part = follow(contents, path)
-        if path and not np.may_share_memory(part, contents):
+        if path and not _is_window(part, contents):
             part, key = contents.reshape(-1), self._places(path)[key]
         taken = part[key]
         if isinstance(taken, np.ndarray):
@@ -238,6 +247,11 @@ class Accumulator:
         return Accumulator(_same(self.contents + x_bar))
 
 
+def _is_window(part: Any, whole: np.ndarray[Any, Any]) -> bool:
+    """Whether a change of `part` changes `whole`: it is a view, and not of one element in many places."""
+    return isinstance(part, np.ndarray) and part.flags.writeable and np.may_share_memory(part, whole)
+
+
 def _add_into(x: np.ndarray[Any, Any], key: Any, value: Any) -> None:
     """`x[key] += value`, without the copy of the part onto itself that Python's statement ends with."""
     part = x[key]
@@ -259,10 +273,25 @@ def _read_push(node: Node, y: Any) -> Any:
     return follow(node[2], node[3])[node[4]]
 
 
+def _read_one_pull(cotangents: Any, node: Node, y_bar: Any) -> None:
+    _, _, link, key, shape = node
+    held = cotangents[link[0]]
+    if type(held) is Accumulator and type(held.contents) is np.ndarray and type(y_bar) not in HANDLES:
+        held.contents[key] += y_bar
+    else:
+        Accumulator.at(cotangents, link[0], shape, FLOAT64).add((), key, y_bar)
+
+
+def _read_one_push(node: Node, y: Any) -> Any:
+    return node[2][node[3]]
+
+
 def _set_pull(cotangents: Any, node: Node, y_bar: Any) -> None:
     _, _, before, written, path, key, shape, dtype = node
     mine = Accumulator.of(y_bar)
-    value_bar = fit(mine.take(path, key), (shape, dtype))
+    value_bar = mine.take(path, key)
+    if shape or type(value_bar) is not np.float64:
+        value_bar = fit(value_bar, (shape, dtype))
     held = cotangents[written[0]]
     cotangents[written[0]] = value_bar if held is None else held + value_bar
     _pass_on(cotangents, before, mine)
@@ -287,6 +316,8 @@ def _never_pushed(node: Node, y: Any) -> Any:
 
 READ = Op("read", 1, _read_pull, _read_push)
 """`follow(x, path)[key]`: `(number, op, link, path, key, shape, dtype)`, those of the cotangent of x."""
+READ_ONE = Op("read", 1, _read_one_pull, _read_one_push)
+"""`x[i]` of a float64 vector: `(number, op, link, i, shape)`."""
 SET = Op("set", 2, _set_pull, _never_pushed, owns=True)
 """`follow(x, path)[key] = value`: `(number, op, link before, link of value, path, key, shape, dtype)`, the value's."""
 OVERWRITE = Op("overwrite", 1, _overwrite_pull, _never_pushed, owns=True)
