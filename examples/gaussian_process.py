@@ -52,7 +52,7 @@ def main() -> None:
     X = data.data[:, columns] / data.data[:, columns].std(axis=0)
     y = (data.target - data.target.mean()) / data.target.std()
     order = np.random.default_rng(0).permutation(len(y))
-    train, test = order[: 80 if QUICK else 200], order[300:]
+    train, test = order[: 80 if QUICK else 300], order[300:]
 
     start = time.perf_counter()
     found = minimize(value_and_grad(loss), np.zeros(7), args=(X[train], y[train]), jac=True, method="L-BFGS-B")

@@ -12,6 +12,7 @@ import pytest
 from truth import close
 
 from retrograde import (
+    MutationError,
     Params,
     back,
     data,
@@ -277,6 +278,8 @@ def test_two_generators_that_leave_their_blocks_out_of_order_restore_everything(
     next(second)
     for generator in (first, second):
         next(generator, None)
+    with pytest.raises(MutationError):
+        w -= 1.0
     assert istracked(w * w)
     assert gradient(lambda x: x * x, 3.0) == (6.0,)
     back(w * w)

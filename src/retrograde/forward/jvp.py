@@ -7,18 +7,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import optree
 
 from retrograde.errors import SeedError
 from retrograde.forward.level import ForwardLevel
 from retrograde.trace.handle import Traced, is_traced, like_of, make, shape_of
+from retrograde.trace.interception import traceable
 from retrograde.trace.running import interruptible, run
-from retrograde.trace.structure import NAMESPACE, Inputs, flatten, is_variable, unflatten, zero_like
+from retrograde.trace.structure import Inputs, finished, flatten, is_variable, unflatten, zero_like
+from retrograde.trace.structure import leaves_like
 from retrograde.trace.views import settled
 
 
 @interruptible
-def jvp(f: Callable[..., Any], primals: Any = None, tangents: Any = None, **kwargs: Any) -> Any:
+def jvp(f: Callable[..., Any], /, primals: Any = None, tangents: Any = None, **kwargs: Any) -> Any:
     """The value of `f` and its derivative along `tangents`: `y, y_dot = jvp(f, primals, tangents)`.
 
     Args:
@@ -42,7 +43,7 @@ def jvp(f: Callable[..., Any], primals: Any = None, tangents: Any = None, **kwar
 
 
 @interruptible
-def pushforward(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def pushforward(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """The value of `f` and its pushforward: `y, push = pushforward(f, *args)`.
 
     `push(*tangents)` runs `f` once more and returns the tangent of `y`.
@@ -66,13 +67,14 @@ def _push(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, 
         return make(primal, next(directions), level)
 
     inputs = Inputs(primals, lift)
+    f = traceable(f)
     outputs = run(level, lambda: settled(f(*inputs.args, **kwargs)), f)
     ys, structure = flatten(outputs)
     values, dots = [], []
     for y in ys:
         traced = is_traced(y) and y.level is level
-        values.append(y.primal if traced else y)
-        dots.append(y.link if traced else zero_like(y) if is_variable(y) else None)
+        values.append(finished(y.primal, y.primal) if traced else y)
+        dots.append(finished(y.link, y.primal) if traced else zero_like(y) if is_variable(y) else None)
     return unflatten(structure, values), unflatten(structure, dots)
 
 
@@ -86,9 +88,7 @@ def _directions(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> list[Any
         elif tangent is None:
             dots = [None] * len(leaves)
         else:
-            dots = optree.tree_leaves(tangent, none_is_leaf=True, namespace=NAMESPACE)
-        if len(dots) != len(leaves):
-            raise SeedError(f"a primal of {len(leaves)} leaves was given a tangent of {len(dots)}", "the same containers")
+            dots = leaves_like(tangent, primal, "tangent", "primal")
         directions += [_checked(dot, leaf) for dot, leaf in zip(dots, leaves, strict=True) if is_variable(leaf)]
     return directions
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from retrograde.trace.call import Binding, Operand, distribute
 from retrograde.trace.handle import make
-from retrograde.trace.level import Level, Node, is_recorded, some_are_asked
+from retrograde.trace.level import Level, Node, set_aside, some_are_asked
 
 
 class ForwardLevel(Level):
@@ -15,14 +15,16 @@ class ForwardLevel(Level):
     __slots__ = ()
 
     def follow(self, y: Any, node: Node) -> Any:
-        if some_are_asked() and not is_recorded(self, ()):
-            return y
+        aside = set_aside(self, ()) if some_are_asked() else None
+        if aside is not None:
+            return aside(y)
         return make(y, node[1].push(node, y), self)
 
     def apply(self, binding: Binding, active: list[Operand]) -> Any:
         y = binding.y
-        if some_are_asked() and not is_recorded(self, ()):
-            return y
+        aside = set_aside(self, ()) if some_are_asked() else None
+        if aside is not None:
+            return aside(y)
         y_dot = binding.matched(binding.push(binding.tangents(active)))
         if not isinstance(y, tuple | list):
             return make(y, y_dot, self)

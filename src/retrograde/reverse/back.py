@@ -5,21 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from retrograde.errors import AlreadyUsedError, InputError
-from retrograde.reverse.graph import nodes_behind
+from retrograde.reverse.graph import FREED, nodes_behind
 from retrograde.reverse.loss import check_loss
 from retrograde.reverse.params import Cell, Param, accumulate
 from retrograde.reverse.pullback import checked_leaf
-from retrograde.reverse.sweep import result, sweep
+from retrograde.reverse.sweep import result, sweep, sweep_and_free
 from retrograde.trace.handle import is_traced
-from retrograde.trace.level import Node
-from retrograde.trace.ops import LEAF, REACHED
+from retrograde.trace.ops import LEAF
 from retrograde.trace.recording import PARAMS
 from retrograde.trace.running import interruptible
 from retrograde.trace.views import View
-
-# What a value is linked to after its graph was freed.
-FREED: Node = (0, LEAF, None)
-
 
 @interruptible
 def back(y: Any, y_bar: Any = None, once: bool = True) -> None:
@@ -35,7 +30,7 @@ def back(y: Any, y_bar: Any = None, once: bool = True) -> None:
         ScalarError, LossError: as `gradient`, if no seed is given.
         SeedError: the seed has another shape than `y`.
 
-    If anything raises, no `.grad` has changed.
+    If anything raises, no `.grad` has changed; with `once=True` the graph is used up all the same.
     """
     if not is_traced(y):
         return
@@ -60,19 +55,25 @@ def back(y: Any, y_bar: Any = None, once: bool = True) -> None:
     end = y.link
     nodes, repeatable = nodes_behind([end])
     leaves = [node for node in nodes if node[1] is LEAF]
+    inner = [node for node in nodes if node[1] is not LEAF]
+    number = end[0]
+    numbers = [node[0] for node in nodes]
 
     def start() -> dict[int, Any]:
-        cotangents = dict.fromkeys((node[0] for node in nodes), None)
-        cotangents[end[0]] = y_bar
+        cotangents = dict.fromkeys((0, *numbers), None)
+        cotangents[number] = y_bar
         return cotangents
 
-    inner = [node for node in nodes if node[1] is not LEAF]
-    cotangents = sweep(inner, start, [leaf[0] for leaf in leaves], repeatable)
+    if once and not isinstance(y, Param):
+        y.link = FREED
+    del nodes, end
+    if once and not repeatable:
+        cotangents = sweep_and_free(inner, start())
+    else:
+        cotangents = sweep(inner, start, [leaf[0] for leaf in leaves], repeatable)
     changes: list[tuple[Cell, Any]] = []
     for leaf in leaves:
         x_bar = result(cotangents, leaf[0])
-        if x_bar is not None and x_bar is not REACHED:
+        if x_bar is not None:
             changes.append((leaf[2], x_bar))
     accumulate(changes)
-    if once and not isinstance(y, Param):
-        y.link = FREED

@@ -19,11 +19,11 @@ import numpy as np
 
 from retrograde.errors import PullbackError
 from retrograde.reverse.graph import nodes_behind
-from retrograde.reverse.sweep import run_nodes
+from retrograde.reverse.sweep import run_nodes, tell_unreached
 from retrograde.trace.handle import Traced, is_traced, make, plain
-from retrograde.trace.level import CONTEXT, Level, Node, begin, finish, suspended
+from retrograde.trace.level import CONTEXT, Level, Node, begin, finish
 from retrograde.trace.ops import OUTPUT, Op
-from retrograde.trace.recording import PARAMS
+from retrograde.trace.recording import PARAMS, blindly
 from retrograde.trace.structure import flatten, is_variable, map_leaves, unflatten
 from retrograde.trace.views import View, settled
 
@@ -31,7 +31,7 @@ from retrograde.trace.views import View, settled
 _reopening = threading.RLock()
 
 
-def checkpointed(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def checkpointed(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """`f(*args, **kwargs)`, of which reverse mode keeps the arguments only and computes the rest again in its sweep.
 
     Costs one more run of `f`, saves the memory of its intermediate values; may be nested. `f` must return the same
@@ -44,21 +44,22 @@ def checkpointed(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     level = levels[-1] if levels else PARAMS
     if not level.records:
         return f(*args, **kwargs)
-    with suspended(level) as suspension:
-        outputs = settled(f(*args, **kwargs))
-    ys, structure = flatten(outputs)
-    if not suspension.met:
-        return outputs
-    # Traced values that f passes through or returns untouched are outputs like all others.
+    with blindly(level) as (suspension, blind):
+        ys, structure = flatten(settled(f(*args, **kwargs)))
+        ys = [blind.released(y) for y in ys]
+    # Traced values that f returns untouched are outputs like all others.
     for y in ys:
-        if is_traced(y) and y.level is level:
+        if _at(y, level):
             suspension.met[id(y.link)] = y.link
-    values = [y.primal if is_traced(y) and y.level is level else y for y in ys]
+    if not suspension.met:
+        return unflatten(structure, ys)
+    values = [y.primal if _at(y, level) else y for y in ys]
     links = tuple(suspension.met.values())
     kept = tuple(map_leaves(_same_value, arg) for arg in args)
     part = _Part(level, f, kept, kwargs, values, CONTEXT.get().leaves)
-    whole = (level.number(), _checkpoint_op(len(links)), *links, part)
+    whole = (level.number(), _checkpoint_op(len(links), suspension.repeatable), *links, part)
     level.append(whole)
+    level.repeatable &= suspension.repeatable
 
     def output(position: int, value: Any) -> Traced:
         node = (level.number(), OUTPUT, whole, position, len(values))
@@ -128,7 +129,7 @@ class _Part:
 
 
 @cache
-def _checkpoint_op(parents: int) -> Op:
+def _checkpoint_op(parents: int, repeatable: bool) -> Op:
     """The op of nodes `(number, op, *links of the values that were used, part)`."""
     return Op(
         "checkpoint",
@@ -136,6 +137,7 @@ def _checkpoint_op(parents: int) -> Op:
         lambda cotangents, node, bars: _pull(cotangents, node, bars, careful=False),
         _never_pushed,
         lambda cotangents, node, bars: _pull(cotangents, node, bars, careful=True),
+        repeatable=repeatable,
     )
 
 
@@ -149,17 +151,22 @@ def _pull(cotangents: Any, node: Node, bars: list[Any], careful: bool) -> None:
         size = len(cotangents)
         first_number = size if isinstance(cotangents, list) else 0
         before = PARAMS.number() if part.level is PARAMS else first_number - 1
+        hooks = part.level.hooks
+        hooks_before = len(hooks)
         ys = part.run_again(first_number)
         seeds = [(y.link, bar) for y, bar in zip(ys, bars, strict=True) if bar is not None and _at(y, part.level)]
         nodes, _ = nodes_behind([link for link, _ in seeds], after=before)
         if isinstance(cotangents, list):
-            cotangents += [None] * (max((n[0] for n in nodes), default=size) + 1 - size)
+            last = max((n[0] for n in (*nodes, *hooks[hooks_before:])), default=size)
+            cotangents += [None] * (last + 1 - size)
         else:
             cotangents.update((n[0], None) for n in nodes)
         for link, bar in seeds:
             held = cotangents[link[0]]
             cotangents[link[0]] = bar if held is None else held + bar
         run_nodes(nodes, cotangents, careful)
+        tell_unreached(hooks[hooks_before:], cotangents)
+        del hooks[hooks_before:]
         if isinstance(cotangents, list):
             del cotangents[size:]
 

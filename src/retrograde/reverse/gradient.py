@@ -22,7 +22,7 @@ class WithGradient(NamedTuple):
 
 
 @interruptible
-def gradient(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def gradient(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """The gradient of a real scalar function with respect to each positional argument.
 
     Args:
@@ -50,7 +50,7 @@ def gradient(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 @interruptible
-def withgradient(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def withgradient(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """The value and the gradient of a real scalar function: `(val, grad)`, with `grad` as from `gradient`."""
     if not args:
         return functools.partial(withgradient, f, **kwargs)
@@ -132,6 +132,8 @@ def _value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...], /, *a
             raise InputError(f"argnums={argnums} names an argument that was not given; there are {len(args)}")
     tape = Tape()
     places = [number % len(args) for number in numbers]
+    if len(set(places)) < len(places):
+        raise InputError(f"argnums={argnums} names an argument twice")
     inputs = Inputs(tuple(args[i] for i in places), tape.leaf)
     lifted = list(args)
     for i, arg in zip(places, inputs.args, strict=True):

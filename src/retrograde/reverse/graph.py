@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from retrograde.errors import AlreadyUsedError
 from retrograde.trace.level import Node
+from retrograde.trace.ops import LEAF
+
+# What a value is linked to after its graph was freed.
+FREED: Node = (0, LEAF, None)
 
 
 def nodes_behind(ends: Iterable[Node], after: int = 0) -> tuple[list[Node], bool]:
@@ -28,6 +33,12 @@ def nodes_behind(ends: Iterable[Node], after: int = 0) -> tuple[list[Node], bool
         repeatable &= op.repeatable
         for parent in node[2 : 2 + op.parents]:
             number = parent[0]
+            if parent is FREED:
+                raise AlreadyUsedError(
+                    "a part of this value's graph was already used by back(...) and freed",
+                    "back(y, once=False) in the earlier sweep, to keep the graph",
+                    "compute the earlier value again",
+                )
             if number not in seen and number > after:
                 seen.add(number)
                 nodes.append(parent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ def check_loss(y: Any, name: str) -> None:
     kind = type(value)
     if kind is not float and kind is not np.float64:
         _check_scalar(value, name)
-    if value - value != 0:
+    if not math.isfinite(value):
         what = "NaN" if value != value else "infinite"
         raise LossError(
             f"{name} needs a finite loss; the loss is {what}",

@@ -141,6 +141,8 @@ def param(x: Any) -> Param:
     >>> w.grad
     array([2., 4., 6.])
     """
+    if is_traced(x) and not isinstance(x, Param):
+        x = x.release("param(x)", "param(data(x)), a leaf of its own")
     x = plain(x)
     value = np.array(x) if not isinstance(x, np.ndarray) else x
     if value.dtype.kind == "b" or not is_variable(value):

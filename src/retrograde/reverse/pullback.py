@@ -7,18 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import optree
 
 from retrograde.errors import SeedError
 from retrograde.reverse.params import Grads, Params
 from retrograde.reverse.tape import Tape
 from retrograde.trace.handle import is_traced, like_of, shape_of
 from retrograde.trace.running import interruptible
-from retrograde.trace.structure import NAMESPACE, Inputs, finished, flatten, unflatten
+from retrograde.trace.structure import Inputs, finished, flatten, leaves_like, unflatten
 
 
 @interruptible
-def pullback(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def pullback(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """The value of `f` and its pullback: `y, back = pullback(f, *args)`.
 
     Args:
@@ -71,14 +70,7 @@ def pullback(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 def _checked_seed(y_bar: Any, values: list[Any], structure: Any) -> list[Any]:
     """The leaves of a seed, each in the dtype of its output; None is a leaf without a seed."""
-    if structure is None:
-        seeds = [y_bar]
-    else:
-        seeds, given = optree.tree_flatten(y_bar, none_is_leaf=True, namespace=NAMESPACE)
-        if len(seeds) != len(values):
-            raise SeedError(
-                f"the seed has the structure {given}; f returned {structure}", "a seed in the same containers as the output"
-            )
+    seeds = [y_bar] if structure is None else leaves_like(y_bar, unflatten(structure, values), "seed", "output")
     return [None if seed is None else checked_leaf(seed, value) for seed, value in zip(seeds, values, strict=True)]
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from retrograde.trace.writing import Accumulator
 from retrograde.trace.arithmetic import shows_nan
 from retrograde.trace.level import Node
+from retrograde.trace.ops import REACHED
 
 Cotangents = Any  # a list indexed by number, or a dictionary, with None for "no path so far"
 
@@ -66,6 +67,13 @@ def run_nodes(nodes: list[Node], cotangents: Cotangents, careful: bool) -> None:
             op.careful(cotangents, node, y_bar)
         else:
             op.pull(cotangents, node, y_bar)
+
+
+def tell_unreached(hooks: list[Node], cotangents: Cotangents) -> None:
+    """Call the hooks that want to know that a sweep did not come to them."""
+    for node in hooks:
+        if cotangents[node[0]] is not REACHED:
+            node[-1](None)
 
 
 def result(cotangents: Cotangents, number: int) -> Any:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from retrograde.reverse.sweep import result, sweep, sweep_and_free
+from retrograde.reverse.sweep import result, sweep, sweep_and_free, tell_unreached
 from retrograde.trace.handle import Traced, is_traced
+from retrograde.trace.interception import traceable
 from retrograde.trace.level import Node
-from retrograde.trace.ops import REACHED
 from retrograde.trace.recording import RecordingLevel
 from retrograde.trace.running import run
 from retrograde.trace.views import settled
@@ -43,6 +43,7 @@ class Tape(RecordingLevel):
     ) -> Any:
         """Run `f` and keep what its sweep needs."""
         counter = self.number
+        f = traceable(f)
         y = run(self, lambda: settled(f(*args, **kwargs)), f, leaves)
         self.size = counter()
         return y
@@ -68,11 +69,9 @@ class Tape(RecordingLevel):
                 cotangents[number] = y_bar if held is None else held + y_bar
             return cotangents
 
-        if last and self.bytes > _LARGE:
+        if last and (self.bytes > _LARGE or not self.repeatable):
             cotangents = sweep_and_free(self.nodes, start())
         else:
             cotangents = sweep(self.nodes, start, numbers, self.repeatable)
-        for node in self.hooks:
-            if cotangents[node[0]] is not REACHED:
-                node[-1](None)
+        tell_unreached(self.hooks, cotangents)
         return [None if link is None else result(cotangents, link[0]) for link in links]

@@ -56,8 +56,17 @@ class Rule:
     @property
     def name(self) -> str:
         owner = getattr(self.function, "__self__", None)  # np.add.reduce is a method of np.add
-        name = self.function.__name__
+        name: str = getattr(self.function, "__name__", "f")
         return f"{owner.__name__}.{name}" if isinstance(owner, np.ufunc) else name
+
+    @property
+    def label(self) -> str:
+        """The function as messages name it: `np.sum`, `scipy.special.erf`, or a user's own name."""
+        if isinstance(self.function, np.ufunc | type(np.add.reduce)) and self.name.split(".")[0] in dir(np):
+            return f"np.{self.name}"
+        module = getattr(self.function, "__module__", None) or ""
+        package = module.partition(".")[0]
+        return f"{module.replace('numpy', 'np', 1)}.{self.name}" if package in ("numpy", "scipy", "math") else self.name
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +128,8 @@ class General(WithArguments):
 
     pullback: Function
     pushforward: Function
+    # Whether a sweep may run the pull twice; a user's own is run once.
+    repeatable: bool = True
 
     @property
     def formula(self) -> Function:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -53,9 +54,8 @@ class Buffer:
 
     def __init__(self, xs: Any, *shape: Any) -> None:
         like = np.asarray(plain(array_of(xs)))
-        if len(shape) == 1 and isinstance(shape[0], tuple | list):
-            shape = tuple(shape[0])
-        sizes = tuple(int(n) for n in shape) if shape else like.shape
+        given = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape or like.shape
+        sizes = tuple(operator.index(n) for n in given)
         # The contents may be longer than the Buffer, so that n appended rows cost O(n).
         self._whole = constant(np.zeros(sizes, like.dtype))
         self._length = sizes[0] if sizes else 0

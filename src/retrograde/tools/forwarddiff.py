@@ -14,8 +14,8 @@ from retrograde.rules.table import General
 from retrograde.tools.jacobian import by_columns
 from retrograde.trace.call import call_rule
 from retrograde.trace.handle import is_traced, shape_of
-from retrograde.trace.level import CONTEXT, suspended
-from retrograde.trace.recording import PARAMS
+from retrograde.trace.level import CONTEXT
+from retrograde.trace.recording import PARAMS, blindly
 from retrograde.trace.structure import flatten, unflatten
 
 
@@ -46,8 +46,9 @@ def forwarddiff(f: Callable[[Any], Any], x: Any) -> Any:
         return f(unflatten(structure, [next(rest) if mine else value for value, mine in zip(below, here, strict=True)]))
 
     variables = tuple(value for value, mine in zip(below, here, strict=True) if mine)
-    with suspended(level) as suspension:
-        known = _Known(*by_columns(of_variables, variables)) if variables else _Known(f(x), [])
+    with blindly(level) as (suspension, blind):
+        y, blocks = by_columns(of_variables, variables) if variables else (f(x), [])
+        known = _Known(blind.released(y), [blind.released(block) for block in blocks])
     if suspension.met:
         warnings.warn(
             "forwarddiff dropped the gradient of a traced value that its function closes over; "

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from retrograde.errors import InputError, PullbackError, user_frame
-from retrograde.trace.handle import data, is_traced, like_of, make, plain, shape_of
+from retrograde.trace.handle import data, is_traced, like_of, plain, shape_of
+from retrograde.trace.level import suspension_of
 from retrograde.trace.ops import REACHED, Op, fit
+from retrograde.trace.recording import PARAMS
 from retrograde.trace.structure import flatten
 
 
@@ -56,14 +58,16 @@ def _hooked(x: Any, fn: Callable[[Any], Any], unreached: Callable[[Any], Any] | 
     if not level.records:
         return x
     node = (level.number(), HOOK, x.link, fn, like_of(x), unreached)
-    if not level.quick:
-        return level.follow(x.primal, node)
     # A hook acts on the world: sweeps over it are run exactly once.
-    level.repeatable = False
-    if unreached is not None:
+    suspension = suspension_of(level)
+    if suspension is not None:
+        suspension.repeatable = False
+    elif level is not PARAMS:
+        level.repeatable = False
+    y = level.follow(x.primal, node)
+    if unreached is not None and level is not PARAMS and is_traced(y) and y.level is level:
         level.hooks.append(node)
-    level.append(node)
-    return make(x.primal, node, level)
+    return y
 
 
 def _hook_pull(cotangents: Any, node: tuple[Any, ...], y_bar: Any) -> None:

@@ -26,7 +26,7 @@ class WithJacobian(NamedTuple):
 
 
 @interruptible
-def jacobian(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def jacobian(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """The matrix of all partial derivatives of `f`, of shape `y.shape + x.shape`.
 
     Args:
@@ -49,7 +49,7 @@ def jacobian(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 @interruptible
-def withjacobian(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def withjacobian(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """The value and the Jacobian of `f`: `(val, grad)`."""
     if not args:
         return functools.partial(withjacobian, f, **kwargs)
@@ -57,7 +57,7 @@ def withjacobian(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 @interruptible
-def hessian(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def hessian(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """The matrix of second derivatives of a real scalar function, of shape `x.shape + x.shape`.
 
     Args:
@@ -96,7 +96,7 @@ def hessian(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 @interruptible
-def hvp(f: Callable[..., Any], x: Any = None, v: Any = None, **kwargs: Any) -> Any:
+def hvp(f: Callable[..., Any], /, x: Any = None, v: Any = None, **kwargs: Any) -> Any:
     """The product of the Hessian of `f` at `x` with the direction `v`, in the structure of `x`.
 
     Costs a small multiple of one gradient; the Hessian is not formed.
@@ -110,7 +110,7 @@ def hvp(f: Callable[..., Any], x: Any = None, v: Any = None, **kwargs: Any) -> A
 
 
 @interruptible
-def diaghessian(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def diaghessian(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """The diagonal of the Hessian, in the shape of the argument (a tuple for several arguments).
 
     One Hessian–vector product an element: cheaper in memory than the whole matrix, not in time.
@@ -142,7 +142,7 @@ def _value_and_jacobian(f: Callable[..., Any], args: tuple[Any, ...], kwargs: di
             leaves, structure = [arg], None
         else:
             leaves, structure = flatten(arg)
-        variables = [_as_array(leaf) if is_variable(leaf) or _is_vector(leaf) else None for leaf in leaves]
+        variables = [_as_array(leaf) if _is_vector(leaf) or is_variable(leaf) else None for leaf in leaves]
         structures.append((leaves, structure, variables))
         xs += [x for x in variables if x is not None]
 
@@ -168,7 +168,9 @@ def _by_either(f: Callable[..., Any], xs: tuple[Any, ...]) -> tuple[Any, list[An
     """The value and one block for each of `xs`, by columns or by rows, whichever are fewer."""
     y, back = pullback(f, *xs)
     n_inputs = sum(int(np.size(plain(x))) for x in xs)
-    if n_inputs < np.size(plain(y)):
+    # A real function of complex numbers has its derivative in two directions, which only rows show.
+    is_real_of_complex = not np.iscomplexobj(plain(y)) and any(np.iscomplexobj(plain(x)) for x in xs)
+    if n_inputs < np.size(plain(y)) and not is_real_of_complex:
         try:
             return by_columns(f, xs)
         except MissingRuleError:
@@ -182,12 +184,23 @@ def _by_rows(f: Callable[..., Any], xs: tuple[Any, ...]) -> tuple[Any, list[Any]
 
 
 def _rows(y: Any, back: Callable[[Any], Any], xs: tuple[Any, ...]) -> list[Any]:
+    is_complex = np.iscomplexobj(plain(y))
     rows = [back(direction) for direction in _directions(y)]
+    imaginary_rows = [back(1j * direction) for direction in _directions(y)] if is_complex else rows
     blocks = []
     for j, x in enumerate(xs):
         shape, dtype = like_of(x)
-        bars = [np.zeros(shape, dtype) if row[j] is None else row[j] for row in rows]
-        blocks.append(_shaped(bars, shape_of(y), shape, dtype))
+        zero = np.zeros(shape, dtype)
+        bars = []
+        for row, imaginary in zip(rows, imaginary_rows, strict=True):
+            bar = zero if row[j] is None else row[j]
+            if is_complex and dtype.kind == "c":
+                # A holomorphic function pulls back by the conjugate of its Jacobian.
+                bar = np.conj(bar)
+            elif is_complex:
+                bar = bar + 1j * (zero if imaginary[j] is None else imaginary[j])
+            bars.append(bar)
+        blocks.append(_shaped(bars, shape_of(y), shape, np.result_type(dtype, like_of(y)[1]) if is_complex else dtype))
     return blocks
 
 

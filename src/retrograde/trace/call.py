@@ -93,7 +93,7 @@ def _check_not_cut(rule: WithArguments, y: Any, active: list[Operand]) -> None:
         return
     if any(operand.traced.dtype.kind in "fc" for operand in active):
         raise ConversionError(
-            f"np.{rule.name} made {dtype} of traced floats, which loses their derivative",
+            f"{rule.label} made {dtype} of traced floats, which loses their derivative",
             "leave dtype= out, or give a floating one",
             "dropgrad(x) as its argument, where the derivative is not wanted",
         )
@@ -130,7 +130,7 @@ def _call_elementwise(rule: Elementwise, args: tuple[Any, ...], kwargs: dict[str
     bound = signature.bind(*args, **kwargs)
     args = bound.args
     if bound.kwargs or len(args) > len(rule.partials):
-        raise UnsupportedArgumentError(f"np.{rule.name} of a traced value does not take {', '.join(bound.kwargs) or 'so many arguments'}")
+        raise UnsupportedArgumentError(f"{rule.label} of a traced value does not take {', '.join(bound.kwargs) or 'so many arguments'}")
     levels = [x.level for x in args if type(x) in HANDLES]
     level = max(levels, key=lambda level: level.depth)
     active = tuple(type(x) in HANDLES and x.level is level for x in args)
@@ -220,7 +220,7 @@ class Binding:
         """Where the cotangent of each operand stands in what `pull` returns."""
         places = tuple((o.slot, o.path, like_of(o.traced.primal)) for o in active)
         given, allowed = len(self.positions), self.rule.args
-        return Targets(self.rule.name, (given,) if isinstance(allowed, slice) else (given, len(allowed)), places)
+        return Targets(self.rule.label, (given,) if isinstance(allowed, slice) else (given, len(allowed)), places)
 
 
 # --- arguments ---------------------------------------------------------------------------------------------------
@@ -249,9 +249,9 @@ def _normalised(
         unknown = [name for name in kwargs if name not in names]
         if unknown:
             raise UnsupportedArgumentError(
-                f"the derivative of np.{rule.name} does not know the argument {unknown[0]}=",
+                f"the derivative of {rule.label} does not know the argument {unknown[0]}=",
                 "leave it out, or write the call without it",
-                f"dropgrad(x) as the argument of np.{rule.name}, where its derivative is not wanted",
+                f"dropgrad(x) as the argument of {rule.label}, where its derivative is not wanted",
             )
         if not isinstance(rule.args, slice):
             last = max((i for i in rule.args if i < len(names) and names[i] in kwargs), default=-1)
@@ -279,7 +279,7 @@ def _constant(rule: WithArguments, name: int | str, value: Any) -> Any:
             return value
         which = f"{name}=" if isinstance(name, str) else f"number {name + 1}"
         raise UnsupportedArgumentError(
-            f"np.{rule.name} has no derivative with respect to its argument {which}",
+            f"{rule.label} has no derivative with respect to its argument {which}",
             "dropgrad(x) as that argument, where its derivative is not wanted",
         )
     if kind is list or kind is tuple:

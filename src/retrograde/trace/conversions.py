@@ -26,22 +26,26 @@ class Conversions:
         level: Level
 
     def __float__(self) -> float:
-        return float(self._release("float(x)", "keep x as it is; np.* and math.* functions take it"))
+        return float(self.release("float(x)", "keep x as it is; np.* and math.* functions take it"))
 
     def __int__(self) -> int:
-        return int(self._release("int(x)", "np.floor(x), np.trunc(x) or np.rint(x), which keep a (zero) derivative"))
+        return int(self.release("int(x)", "np.floor(x), np.trunc(x) or np.rint(x), which keep a (zero) derivative"))
 
     def __complex__(self) -> complex:
-        return complex(self._release("complex(x)", "x + 0j, or x + 1j * y"))
+        return complex(self.release("complex(x)", "x + 0j, or x + 1j * y"))
 
     def __index__(self) -> int:
         value = _plain(self)
         if isinstance(value, int | np.integer) or (isinstance(value, np.ndarray) and value.dtype.kind in "iu"):
             return int(value)
-        return int(self._release("the use of x as an index", "an integer argument, which stays an integer"))
+        return int(self.release("the use of x as an index", "an integer argument, which stays an integer"))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        value = self._release(
+        value = _plain(self)
+        if isinstance(value, int):
+            # An integer argument keeps its value: it may be a size or a count wherever NumPy takes one.
+            return np.asarray(value, dtype=dtype)
+        value = self.release(
             "the conversion to a plain array (np.asarray(x), or a function that makes one)",
             "a NumPy function of x: it works on traced values as they are",
             "primitive, to give a function from elsewhere a derivative rule",
@@ -49,7 +53,7 @@ class Conversions:
         value = np.asarray(value, dtype=dtype)
         return value.copy() if copy else value
 
-    def _release(self, what: str, *ways: str) -> Any:
+    def release(self, what: str, *ways: str) -> Any:
         """The plain value where nothing is lost by that: inside `ignore()`, and for values without a derivative."""
         x: Any = self
         while isinstance(x, Conversions):

@@ -23,8 +23,9 @@ import numpy as np
 
 from retrograde.rules.table import RULES, Elementwise
 from retrograde.trace import level as levels
+from retrograde.trace.call import call
 from retrograde.trace.creation import array_of, contains_traced
-from retrograde.trace.handle import HANDLES, plain
+from retrograde.trace.handle import HANDLES, data, plain
 from retrograde.trace.operators import binary, unary
 
 
@@ -74,6 +75,7 @@ def _replaces(module: Any, name: str, table: dict[str, Callable[..., Any]]) -> C
 
 @_replaces(np, "array", _numpy)
 def _array(original: Any, object: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, **kwargs: Any) -> Any:
+    object = _outside_ignore(object)
     if not contains_traced(object):
         return original(object, dtype, copy=copy, ndmin=ndmin, **kwargs)
     x = _as_array(object, dtype)
@@ -83,6 +85,7 @@ def _array(original: Any, object: Any, dtype: Any = None, *, copy: Any = True, n
 
 
 def _as_array_replacement(original: Any, a: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
+    a = _outside_ignore(a)
     if not contains_traced(a):
         return original(a, dtype, *args, **kwargs)
     return _as_array(a, dtype)
@@ -92,11 +95,50 @@ for _name in ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray"):
     _replaces(np, _name, _numpy)(_as_array_replacement)
 
 
+def _outside_ignore(tree: Any) -> Any:
+    """The same with plain values for those that an `ignore()` block lets go."""
+    if not levels.CONTEXT.get().ignored:
+        return tree
+    if isinstance(tree, list | tuple):
+        return [_outside_ignore(item) for item in tree]
+    return data(tree) if type(tree) in HANDLES and levels.is_ignored(tree.level) else tree
+
+
 def _as_array(tree: Any, dtype: Any) -> Any:
     x = array_of(tree)
     if not isinstance(plain(x), np.ndarray):
         x = np.reshape(x, ())
     return x if dtype is None or np.dtype(dtype) == x.dtype else x.astype(dtype)
+
+
+def _sized(original: Any, *args: Any, **kwargs: Any) -> Any:
+    """A function of sizes, which a traced integer may be."""
+    return original(*map(_integer, args), **{name: _integer(value) for name, value in kwargs.items()})
+
+
+def _integer(tree: Any) -> Any:
+    if isinstance(tree, list | tuple):
+        return type(tree)(_integer(item) for item in tree)
+    return operator.index(tree) if type(tree) in HANDLES and isinstance(plain(tree), int | np.integer) else tree
+
+
+for _name in ("arange", "empty", "eye", "identity", "indices", "ones", "tri", "zeros"):
+    _replaces(np, _name, _numpy)(_sized)
+
+
+@_replaces(np, "full", _numpy)
+def _full(original: Any, shape: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    if not contains_traced(fill_value):
+        return original(_integer(shape), fill_value, dtype, **kwargs)
+    filled = np.broadcast_to(_as_array(fill_value, dtype), _integer(shape))
+    return np.copy(filled)
+
+
+@_replaces(np, "full_like", _numpy)
+def _full_like(original: Any, a: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    if not contains_traced(fill_value):
+        return original(a, fill_value, dtype, **kwargs)
+    return call(np.full_like, (a, fill_value, dtype), kwargs)
 
 
 # --- math --------------------------------------------------------------------------------------------------------
@@ -265,6 +307,11 @@ def _replace(names: dict[str, Any], table: dict[str, Any]) -> None:
     # Noted before it is done: an interrupt in between restores what is there anyway.
     _replaced.append((names, {name: names[name] for name in table}))
     names.update(table)
+
+
+def traceable(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f`, or what stands for it while a transform runs (`gradient(math.sin, x)`)."""
+    return _originals.get(id(f), f) if options.intercept else f
 
 
 def replace_in_globals(f: Any) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -67,7 +67,7 @@ class Level:
         raise NotImplementedError
 
 
-def _ended() -> int:
+def ended() -> int:
     raise EndedError(
         "a traced value was used after the transform that made it had ended",
         "return it from the function (pullback and withgradient return values as well)",
@@ -75,11 +75,23 @@ def _ended() -> int:
     )
 
 
-class Suspension(NamedTuple):
-    """A level that does not record, and the links of its values that were used meanwhile, by identity."""
+class Suspension:
+    """A time in which a level does not record.
 
-    level: Level
-    met: dict[int, Any]
+    Attributes:
+        level: the level.
+        met: the links of its values that were used meanwhile, by identity.
+        repeatable: whether what was met may be run twice (no hooks).
+        hold: makes the result of an operation that was not recorded.
+    """
+
+    __slots__ = ("hold", "level", "met", "repeatable")
+
+    def __init__(self, level: Level, hold: Callable[[Any], Any]) -> None:
+        self.level = level
+        self.met: dict[int, Any] = {}
+        self.repeatable = True
+        self.hold = hold
 
 
 class Context(NamedTuple):
@@ -87,8 +99,8 @@ class Context(NamedTuple):
 
     # The transforms that are running here, outermost first.
     levels: tuple[Level, ...] = ()
-    # Levels up to this depth are ignored (see `ignore`).
-    ignored: int = -1
+    # For each block of `ignore` in progress the depth up to which it ignores levels.
+    ignored: tuple[int, ...] = ()
     # Levels whose operations are not recorded just now, with the values of theirs that operations met.
     suspended: tuple[Suspension, ...] = ()
     # The parameters that an enclosing `gradient(f, Params(...))` has made its own leaves, by identity.
@@ -106,45 +118,78 @@ _ignoring: set[object] = set()
 
 def is_ignored(level: Level) -> bool:
     """Whether the running thread is inside an `ignore()` that was entered after this level began."""
-    return level.depth <= CONTEXT.get().ignored
+    return _is_below(level, CONTEXT.get().ignored)
+
+
+def _is_below(level: Level, depths: tuple[int, ...]) -> bool:
+    # Blocks are entered in the order of their depths, so the last one ignores most.
+    return bool(depths) and level.depth <= depths[-1]
 
 
 def some_are_asked() -> bool:
-    """Whether any thread is in a block in which levels do not record: `is_recorded` need not be called otherwise."""
+    """Whether any thread is in a block in which levels do not record; otherwise `set_aside` need not be called."""
     return bool(_ignoring)
 
 
-def is_recorded(level: Level, links: Iterable[Any]) -> bool:
-    """Whether an operation on values with these links is recorded; a suspended level makes a note of the links."""
+def set_aside(level: Level, links: Iterable[Any]) -> Callable[[Any], Any] | None:
+    """What makes the result of an operation that is not recorded of its primal; None where it is recorded.
+
+    Args:
+        links: those of the operands, of which a suspended level makes a note.
+    """
     context = CONTEXT.get()
-    if level.depth <= context.ignored:
-        return False
-    for suspension in context.suspended:
+    if _is_below(level, context.ignored):
+        return _as_it_is
+    suspension = suspension_of(level)
+    if suspension is None:
+        return None
+    suspension.met.update((id(link), link) for link in links)
+    return suspension.hold
+
+
+def suspension_of(level: Level) -> Suspension | None:
+    """The suspension of a level in this thread, if it is suspended."""
+    for suspension in CONTEXT.get().suspended:
         if suspension.level is level:
-            suspension.met.update((id(link), link) for link in links)
-            return False
-    return True
+            return suspension
+    return None
 
 
-def ignoring() -> AbstractContextManager[None]:
+def _as_it_is(y: Any) -> Any:
+    return y
+
+
+@contextmanager
+def ignoring() -> Iterator[None]:
     """Record nothing in this thread on any level that exists now."""
-    return _changed(CONTEXT.get()._replace(ignored=_serial()))
+    depth = _serial()
+    with _asked():
+        context = CONTEXT.get()
+        CONTEXT.set(context._replace(ignored=(*context.ignored, depth)))
+        try:
+            yield
+        finally:
+            # Not simply what was before: generators leave their blocks in any order.
+            context = CONTEXT.get()
+            CONTEXT.set(context._replace(ignored=tuple(d for d in context.ignored if d != depth)))
 
 
 @contextmanager
-def suspended(level: Level) -> Iterator[Suspension]:
-    """Do not record on one level in this thread; what its operations met is in the suspension's `met`."""
-    suspension = Suspension(level, {})
-    context = CONTEXT.get()
-    with _changed(context._replace(suspended=(*context.suspended, suspension))):
-        yield suspension
+def suspended(suspension: Suspension) -> Iterator[Suspension]:
+    """Do not record on the suspension's level in this thread."""
+    with _asked():
+        context = CONTEXT.get()
+        restore = CONTEXT.set(context._replace(suspended=(*context.suspended, suspension)))
+        try:
+            yield suspension
+        finally:
+            CONTEXT.reset(restore)
 
 
 @contextmanager
-def _changed(context: Context) -> Iterator[None]:
-    """Run under a context in which some levels must be asked before they record."""
+def _asked() -> Iterator[None]:
+    """Make operations ask their level whether it records them."""
     token = object()
-    restore = CONTEXT.set(context)
     try:
         _ignoring.add(token)
         _set_quick()
@@ -152,7 +197,6 @@ def _changed(context: Context) -> Iterator[None]:
     finally:
         _ignoring.discard(token)
         _set_quick()
-        CONTEXT.reset(restore)
 
 
 def begin(level: Level) -> None:
@@ -171,7 +215,7 @@ def never_ends(level: Level) -> None:
 
 def finish(level: Level) -> None:
     """Take a level out again and refuse every further operation of it."""
-    level.number = _ended
+    level.number = ended
     with _switching:
         _active.discard(level)
         if not _active:

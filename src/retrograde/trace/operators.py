@@ -56,7 +56,7 @@ def {name}(x, o):
         if other.depth > level.depth:
             return {mirror}(o, x)
     elif kind not in OPERANDS:
-        o = operand(o)
+        o = operand(o, p)
         if o is NotImplemented:
             return o
         if type(o) in HANDLES:
@@ -162,11 +162,11 @@ def is_plain_pair(p: Any, o: Any) -> bool:
     return type(a) in NUMBERS and type(b) in NUMBERS
 
 
-def operand(o: Any) -> Any:
-    """The other operand of a traced value, or NotImplemented so that Python asks that operand itself."""
+def operand(o: Any, p: Any) -> Any:
+    """The other operand of a traced value with primal `p`, or NotImplemented so that Python asks that operand itself."""
     if isinstance(o, np.generic | np.ndarray | int | float | complex):
         return o
-    if isinstance(o, list | tuple):
+    if isinstance(o, list | tuple) and not isinstance(plain(p), int | float | complex):
         return np.array(o)
     return NotImplemented
 
@@ -276,7 +276,7 @@ def _power(left: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 def _matmul(x: Any, y: Any) -> Any:
     other = y if type(x) in HANDLES else x
-    if type(other) not in HANDLES and operand(other) is NotImplemented:
+    if type(other) not in HANDLES and operand(other, plain(x)) is NotImplemented:
         return NotImplemented
     return np.matmul(x, y)
 

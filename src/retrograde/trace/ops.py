@@ -202,13 +202,13 @@ class Targets(NamedTuple):
 
 
 @cache
-def general_op(parents: int) -> Op:
+def general_op(parents: int, repeatable: bool = True) -> Op:
     """The op of nodes `(number, op, *links, pull, targets)`.
 
     `pull(y_bar)` returns one cotangent for each differentiable argument; `targets` says where in that result the
     cotangent of each link stands.
     """
-    return Op("general", parents, _general_pull, _no_push)
+    return Op("general", parents, _general_pull, _no_push, repeatable=repeatable)
 
 
 def _general_pull(cotangents: Any, node: tuple[Any, ...], y_bar: Any) -> None:

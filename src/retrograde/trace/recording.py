@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from retrograde.trace.call import Binding, Operand, distribute
-from retrograde.trace.handle import Traced, make
-from retrograde.trace.level import Level, Node, is_recorded, never_ends
+from retrograde.trace.handle import Traced, is_traced, make
+from retrograde.trace.level import Level, Node, Suspension, ended, never_ends, set_aside, suspended
 from retrograde.trace.ops import LEAF, OUTPUT, general_op
+from retrograde.trace.views import View
+from retrograde.trace.writing import NOWHERE
 
 
 class RecordingLevel(Level):
@@ -28,17 +31,22 @@ class RecordingLevel(Level):
         return make(primal, (self.number(), LEAF), self)
 
     def follow(self, y: Any, node: Node) -> Any:
-        if not is_recorded(self, node[2 : 2 + node[1].parents]):
-            return y
+        aside = set_aside(self, node[2 : 2 + node[1].parents])
+        if aside is not None:
+            return aside(y)
         self.append(node)
         return make(y, node, self)
 
     def apply(self, binding: Binding, active: list[Operand]) -> Any:
         links = [operand.traced.link for operand in active]
-        if not self.quick and not is_recorded(self, links):
-            return binding.y
+        aside = None if self.quick else set_aside(self, links)
+        if aside is not None:
+            return aside(binding.y)
         pull = binding.pull({operand.slot for operand in active})
-        node = (self.number(), general_op(len(links)), *links, pull, binding.targets(active))
+        repeatable = getattr(binding.rule, "repeatable", True)
+        if not repeatable and self is not PARAMS:
+            self.repeatable = False
+        node = (self.number(), general_op(len(links), repeatable), *links, pull, binding.targets(active))
         self.append(node)
         y = binding.y
         if not isinstance(y, tuple | list):
@@ -50,6 +58,50 @@ class RecordingLevel(Level):
             return make(value, part, self)
 
         return distribute(y, output)
+
+
+class BlindLevel(RecordingLevel):
+    """The level of what is computed while another one is suspended: values without a past.
+
+    They are traced, so that nothing converts them and loses a derivative for good; and they are useless after the
+    suspension, so that one which leaks is an error.
+    """
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(deque[Node](maxlen=0).append)
+
+    def hold(self, y: Any) -> Any:
+        """A primal (a number, an array, a list of arrays) as values of this level."""
+        if isinstance(y, tuple | list):
+            return distribute(y, lambda _, part: self.hold(part))
+        if is_traced(y) and y.level is self:
+            return y
+        return make(y, NOWHERE, self)
+
+    def follow(self, y: Any, node: Node) -> Any:
+        return self.hold(y)
+
+    def apply(self, binding: Binding, active: list[Operand]) -> Any:
+        return self.hold(binding.y)
+
+    def released(self, x: Any) -> Any:
+        """A value of this level below it."""
+        if type(x) is View:
+            x = x.reading()
+        return x.primal if is_traced(x) and x.level is self else x
+
+
+@contextmanager
+def blindly(level: Level) -> Iterator[tuple[Suspension, BlindLevel]]:
+    """Suspend a level; what its operations give meanwhile belongs to a blind level."""
+    blind = BlindLevel()
+    try:
+        with suspended(Suspension(level, blind.hold)) as suspension:
+            yield suspension, blind
+    finally:
+        blind.number = ended
 
 
 def _parameter_level() -> RecordingLevel:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from retrograde.errors import InputError
+from retrograde.errors import InputError, SeedError
 from retrograde.trace.handle import HANDLES, Traced, is_traced, like_of, plain, shape_of
 
 NAMESPACE = "retrograde"
@@ -44,6 +44,23 @@ def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
     """The same container with the function applied to every leaf."""
     leaves, structure = flatten(tree)
     return unflatten(structure, [function(leaf) for leaf in leaves])
+
+
+def leaves_like(tree: Any, model: Any, name: str, model_name: str) -> list[Any]:
+    """The leaves of a container that must be like another one; None may stand for any leaf.
+
+    Raises:
+        SeedError: the containers differ.
+    """
+    leaves, structure = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
+    wanted, model_structure = optree.tree_flatten(model, none_is_leaf=True, namespace=NAMESPACE)
+    if structure != model_structure:
+        raise SeedError(
+            f"the {name} has the structure {structure}; the {model_name} has {model_structure}",
+            f"a {name} in the same containers as the {model_name}",
+        )
+    # Where the model itself holds None there is no leaf.
+    return [leaf for leaf, like in zip(leaves, wanted, strict=True) if like is not None]
 
 
 def _register(cls: type) -> bool:
@@ -146,7 +163,7 @@ class Inputs:
         lifted = []
         for arg in args:
             primals, structure = flatten(arg)
-            leaves = [lift(primal) if is_variable(primal) else primal for primal in primals]
+            leaves = [lift(_bare(primal)) if is_variable(primal) else primal for primal in primals]
             self.primals += primals
             self.leaves += leaves
             self.structures.append((len(primals), structure))
@@ -164,6 +181,11 @@ class Inputs:
         return tuple(collected)
 
 
+def _bare(primal: Any) -> Any:
+    """An array of a subclass that only says where its memory is (memmap) as a plain array."""
+    return primal.view(np.ndarray) if type(primal) is np.memmap else primal
+
+
 # --- results -----------------------------------------------------------------------------------------------------
 
 
@@ -177,9 +199,11 @@ def finished(x_bar: Any, primal: Any) -> Any:
         return x_bar
     primal = plain(primal)
     if isinstance(primal, np.ndarray):
-        if type(x_bar) is np.ndarray and x_bar.base is None and getrefcount(x_bar) <= _HELD_BY_CALLER:
-            return x_bar
-        return np.array(x_bar, dtype=like_of(primal)[1])
+        dtype = like_of(primal)[1]
+        if type(x_bar) is np.ndarray and x_bar.base is None and x_bar.dtype == dtype:
+            if x_bar.flags.writeable and getrefcount(x_bar) <= _HELD_BY_CALLER:
+                return x_bar
+        return np.array(x_bar, dtype=dtype)
     if isinstance(primal, np.generic):
         dtype = like_of(primal)[1]
         return dtype.type(x_bar)

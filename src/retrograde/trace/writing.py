@@ -20,7 +20,7 @@ import numpy as np
 from retrograde.errors import MutationError
 from retrograde.rules.numpy_indexing import add_at, may_repeat, scatter
 from retrograde.trace.constant import CONSTANT, constant, released
-from retrograde.trace.handle import FLOAT64, HANDLES, Traced, is_traced, like_of, make, plain
+from retrograde.trace.handle import FLOAT64, HANDLES, Traced, is_traced, like_of, make, plain, shape_of
 from retrograde.trace.keys import fixed_key
 from retrograde.trace.level import CONTEXT, Node, some_are_asked
 from retrograde.trace.ops import LEAF, Op, fit
@@ -255,7 +255,8 @@ def _is_window(part: Any, whole: np.ndarray[Any, Any]) -> bool:
 def _add_into(x: np.ndarray[Any, Any], key: Any, value: Any) -> None:
     """`x[key] += value`, without the copy of the part onto itself that Python's statement ends with."""
     part = x[key]
-    if isinstance(part, np.ndarray) and part.base is not None:
+    # Not every result with a base is a view of x: NumPy transposes what it gathers.
+    if isinstance(part, np.ndarray) and np.may_share_memory(part, x):
         np.add(part, value, out=part)
     else:
         x[key] += value
@@ -290,11 +291,25 @@ def _set_pull(cotangents: Any, node: Node, y_bar: Any) -> None:
     _, _, before, written, path, key, shape, dtype = node
     mine = Accumulator.of(y_bar)
     value_bar = mine.take(path, key)
+    if may_repeat(key):
+        value_bar = value_bar * _was_written_last(key, mine, path)
     if shape or type(value_bar) is not np.float64:
-        value_bar = fit(value_bar, (shape, dtype))
+        # NumPy lets a value have axes of length 1 in front that the place does not have.
+        shorter = shape[max(0, len(shape) - len(shape_of(value_bar))) :]
+        value_bar = fit(value_bar, (shorter, dtype))
+        value_bar = value_bar if shorter == shape else np.reshape(value_bar, shape)
     held = cotangents[written[0]]
     cotangents[written[0]] = value_bar if held is None else held + value_bar
     _pass_on(cotangents, before, mine)
+
+
+def _was_written_last(key: Any, mine: Accumulator, path: Path) -> Any:
+    """Of values that were written to one place, 1 for the last, which stayed, and 0 for the others."""
+    places = follow(np.zeros(np.shape(mine.value), int), path)
+    places = np.zeros(places.shape, int)
+    order = np.arange(places[key].size).reshape(places[key].shape)
+    places[key] = order
+    return np.asarray(places[key] == order, float)
 
 
 def _overwrite_pull(cotangents: Any, node: Node, y_bar: Any) -> None:
