@@ -48,7 +48,12 @@ def sweep_and_free(nodes: list[Node], cotangents: Cotangents) -> Cotangents:
     """The cotangents after one careful sweep, which empties `nodes`."""
     with np.errstate(all="ignore"):
         while nodes:
-            run_nodes([nodes.pop()], cotangents, careful=True)
+            number, op = nodes[-1][:2]
+            if cotangents[number] is None:
+                nodes.pop()
+            else:
+                # No name here holds the node or its cotangent: what nobody else holds either is overwritten.
+                op.careful(cotangents, nodes.pop(), _taken(cotangents, number, op.owns))
     return cotangents
 
 
@@ -56,17 +61,24 @@ def run_nodes(nodes: list[Node], cotangents: Cotangents, careful: bool) -> None:
     """Pull back through the nodes, last to first."""
     for node in reversed(nodes):
         number = node[0]
-        y_bar = cotangents[number]
-        if y_bar is None:
+        if cotangents[number] is None:
             continue
-        cotangents[number] = None
         op = node[1]
+        y_bar = cotangents[number]
+        cotangents[number] = None
         if type(y_bar) is Accumulator and not op.owns:
             y_bar = y_bar.value
         if careful:
             op.careful(cotangents, node, y_bar)
         else:
             op.pull(cotangents, node, y_bar)
+
+
+def _taken(cotangents: Cotangents, number: int, as_accumulator: bool) -> Any:
+    """The cotangent at a number, whose place is empty afterwards."""
+    x_bar = cotangents[number]
+    cotangents[number] = None
+    return x_bar.value if type(x_bar) is Accumulator and not as_accumulator else x_bar
 
 
 def tell_unreached(hooks: list[Node], cotangents: Cotangents) -> None:
@@ -78,9 +90,7 @@ def tell_unreached(hooks: list[Node], cotangents: Cotangents) -> None:
 
 def result(cotangents: Cotangents, number: int) -> Any:
     """The cotangent at a leaf, taken out of the sweep."""
-    x_bar = cotangents[number]
-    cotangents[number] = None
-    return x_bar.value if type(x_bar) is Accumulator else x_bar
+    return _taken(cotangents, number, as_accumulator=False)
 
 
 def _array(x_bar: Any) -> Any:

@@ -22,18 +22,36 @@ _LARGE = 2**18
 def times(x_bar: Any, partial: Any) -> Any:
     """`x_bar * partial`, where a zero of `x_bar` gives zero though the partial be infinite or NaN."""
     if type(partial) is np.ndarray and partial.nbytes >= _LARGE and getrefcount(partial) == _TEMPORARY:
-        if _is_like(x_bar, partial) and _is_own(partial):
-            product = np.multiply(x_bar, partial, out=partial)
-            return np.where(x_bar == 0, 0.0, product) if shows_nan(product) else product
+        return _times_into(x_bar, partial)
     product = x_bar * partial
     return times_masked(x_bar, partial) if shows_nan(product) else product
 
 
-def negated(x_bar: Any) -> Any:
-    """`-x_bar`; a broadcast number stays one."""
-    if type(x_bar) is np.ndarray and x_bar.nbytes >= _LARGE and not any(x_bar.strides):
-        return np.broadcast_to(-x_bar.flat[0], x_bar.shape)
-    return -x_bar
+def times_last(x_bar: Any, partial: Any) -> Any:
+    """`times`, called where the caller's own name of the partial is used for the last time."""
+    if type(partial) is np.ndarray and partial.nbytes >= _LARGE and getrefcount(partial) == _NAMED:
+        return _times_into(x_bar, partial)
+    product = x_bar * partial
+    return times_masked(x_bar, partial) if shows_nan(product) else product
+
+
+def _times_into(x_bar: Any, partial: np.ndarray[Any, Any]) -> Any:
+    if not _is_like(x_bar, partial) or not _is_own(partial):
+        product = x_bar * partial
+        return times_masked(x_bar, partial) if shows_nan(product) else product
+    product = np.multiply(x_bar, partial, out=partial)
+    return np.where(x_bar == 0, 0.0, product) if shows_nan(product) else product
+
+
+def scaled(x_bar: Any, factor: float) -> Any:
+    """`x_bar * factor`, called where the caller's own name of `x_bar` is used for the last time."""
+    if type(x_bar) is np.ndarray and x_bar.nbytes >= _LARGE:
+        if not any(x_bar.strides):
+            # A broadcast number stays one.
+            return np.broadcast_to(x_bar.flat[0] * factor, x_bar.shape)
+        if getrefcount(x_bar) == _NAMED and _is_own(x_bar):
+            return np.multiply(x_bar, factor, out=x_bar)
+    return -x_bar if factor == -1 else x_bar * factor
 
 
 def deposit(cotangents: Any, index: int, x_bar: Any) -> None:
@@ -80,10 +98,16 @@ def _count_temporary(x: Any) -> int:
     return getrefcount(x)
 
 
+def _count_named() -> int:
+    x = np.zeros(1)
+    return _count_temporary(x)
+
+
 def _count_in_slot(slots: list[Any]) -> int:
     held = slots[0]
     return getrefcount(held)
 
 
 _TEMPORARY = _count_temporary(np.zeros(1) + 0)
+_NAMED = _count_named()
 _IN_SLOT = _count_in_slot([np.zeros(1)])

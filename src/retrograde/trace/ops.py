@@ -26,7 +26,7 @@ import numpy as np
 from retrograde.errors import PullbackError
 from retrograde.rules.products import unbroadcast
 from retrograde.rules.table import Elementwise
-from retrograde.trace.arithmetic import conj, deposit, negated, times
+from retrograde.trace.arithmetic import conj, deposit, scaled, times, times_last
 from retrograde.trace.handle import FLOAT64, like_of, shape_of
 
 Pull = Callable[[Any, tuple[Any, ...], Any], None]
@@ -131,28 +131,41 @@ def elementwise_op(rule: Elementwise, active: tuple[bool, ...], fitted: bool) ->
     kept = residuals(rule, active)
     links = [f"link_{_ARGUMENTS[i]}" for i in wanted]
     likes = [f"like_{_ARGUMENTS[i]}" for i in wanted] if fitted else []
-    names = {"times": times, "fit": fit, "conj": conj, "match": match, "negated": negated, "deposit": deposit}
+    names: dict[str, Any] = {
+        "times": times, "times_last": times_last, "scaled": scaled, "fit": fit, "conj": conj, "match": match, "deposit": deposit,
+    }  # fmt: skip
     partials = [_partial_text(rule.partials[i], f"partial_{_ARGUMENTS[i]}", names) for i in wanted]
     unpack = f"    _, _, {', '.join([*links, *kept, *likes])}, = node\n"
 
-    def pull_text(name: str, careful: bool) -> str:
-        text = f"def {name}(cotangents, node, y_bar):\n{unpack}"
+    def pull_text() -> str:
+        text = f"def pull(cotangents, node, y_bar):\n{unpack}"
         for k, partial in enumerate(partials):
-            x_bar = _product("y_bar", partial, careful, conjugate=fitted)
+            x_bar = _product("y_bar", partial, "{} * {}", conjugate=fitted)
             if fitted:
                 x_bar = f"fit({x_bar}, {likes[k]})"
-            if careful:
-                text += f"    deposit(cotangents, {links[k]}[0], {x_bar})\n"
-                continue
             text += (
                 f"    x_bar = {x_bar}\n    i = {links[k]}[0]\n    h = cotangents[i]\n"
                 "    cotangents[i] = x_bar if h is None else h + x_bar\n"
             )
         return text
 
-    total = " + ".join(_product(link, partial, True, conjugate=False) for link, partial in zip(links, partials, strict=True))
+    def careful_text() -> str:
+        # Without the node, residuals that nobody else holds may be overwritten.
+        text = f"def careful(cotangents, node, y_bar):\n{unpack}    del node\n"
+        for k, partial in enumerate(partials):
+            is_last_use = isinstance(partial, str) and all(partial not in str(later) for later in partials[k + 1 :])
+            product = "times_last({}, {})" if is_last_use and partial in kept else "times({}, {})"
+            x_bar = _product("y_bar", partial, product, conjugate=fitted)
+            if isinstance(partial, float) and partial != 1 and k + 1 == len(partials):
+                x_bar = f"scaled(y_bar, {partial!r})"
+            if fitted:
+                x_bar = f"fit({x_bar}, {likes[k]})"
+            text += f"    deposit(cotangents, {links[k]}[0], {x_bar})\n"
+        return text
+
+    total = " + ".join(_product(link, partial, "times({}, {})", conjugate=False) for link, partial in zip(links, partials, strict=True))
     push_text = f"def push(node, y_result):\n{unpack}    return {f'match({total}, y_result)' if fitted else total}\n"
-    source = pull_text("pull", False) + pull_text("careful", True) + push_text
+    source = pull_text() + careful_text() + push_text
     exec(compile(source, f"<retrograde rule {rule.name}>", "exec"), names)
     return Op(rule.name, len(links), names["pull"], names["push"], names["careful"])
 
@@ -174,16 +187,13 @@ def _partial_text(partial: Any, name: str, names: dict[str, Any]) -> str | float
     return f"{name}({', '.join(parameters)})"
 
 
-def _product(x: str, partial: str | float, careful: bool, conjugate: bool) -> str:
+def _product(x: str, partial: str | float, product: str, conjugate: bool) -> str:
+    """The text of a cotangent times a partial; `product` says how two names are multiplied."""
     if isinstance(partial, float):
         if partial == 1:
             return x
-        if partial == -1:
-            return f"negated({x})" if careful else f"-{x}"
-        return f"{x} * {partial!r}"
-    if conjugate:
-        partial = f"conj({partial})"
-    return f"times({x}, {partial})" if careful else f"{x} * {partial}"
+        return f"-{x}" if partial == -1 else f"{x} * {partial!r}"
+    return product.format(x, f"conj({partial})" if conjugate else partial)
 
 
 # --- all other rules ---------------------------------------------------------------------------------------------

@@ -1,0 +1,219 @@
+"""The tree of errors: what each is caught as, what it says and where."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import traceback
+import warnings
+
+import numpy as np
+import pytest
+
+import retrograde as rg
+from retrograde import errors, gradient, jvp
+
+TREE = {
+    "ScalarError": TypeError,
+    "LossError": ValueError,
+    "SeedError": ValueError,
+    "AlreadyUsedError": RuntimeError,
+    "EndedError": RuntimeError,
+    "ConversionError": TypeError,
+    "MutationError": TypeError,
+    "FrozenBufferError": RuntimeError,
+    "InputError": TypeError,
+    "MissingRuleError": NotImplementedError,
+    "UnsupportedArgumentError": TypeError,
+    "PullbackError": ValueError,
+    "HashError": TypeError,
+    "PickleError": TypeError,
+    "MissingExtraError": ImportError,
+}
+
+
+@pytest.mark.parametrize(("name", "base"), TREE.items())
+def test_each_error_is_ours_and_a_builtin_one(name, base):
+    error = getattr(rg, name)
+    assert issubclass(error, rg.RetrogradeError)
+    assert issubclass(error, base)
+    assert error.__doc__
+    assert f"{name} " in errors.__doc__
+
+
+def test_the_tree_in_the_docstring_is_complete():
+    defined = {n for n, v in vars(errors).items() if isinstance(v, type) and issubclass(v, (Exception, Warning))}
+    for name in defined:
+        assert name in errors.__doc__
+        assert name in rg.__all__
+
+
+def test_warnings_have_a_root_of_their_own():
+    assert issubclass(rg.DroppedGradientWarning, rg.RetrogradeWarning)
+    assert issubclass(rg.RetrogradeWarning, UserWarning)
+
+
+def test_a_message_is_a_fact_a_place_and_numbered_ways_out():
+    with pytest.raises(rg.ScalarError) as caught:
+        gradient(lambda x: x**2, np.ones(3))
+    first, *ways = str(caught.value).splitlines()
+    assert first.startswith("gradient needs a real scalar; f returned an array of shape (3,)  (test_errors.py:")
+    assert [way[:5] for way in ways] == [f"  {n}. " for n in range(1, len(ways) + 1)]
+    assert len(ways) >= 2
+
+
+@pytest.mark.parametrize(
+    ("name", "transform"),
+    [
+        ("gradient", lambda f: gradient(f, np.ones(3))),
+        ("withgradient", lambda f: rg.withgradient(f, np.ones(3))),
+        ("grad", lambda f: rg.grad(f)(np.ones(3))),
+        ("value_and_grad", lambda f: rg.value_and_grad(f)(np.ones(3))),
+    ],
+)
+def test_a_message_names_the_function_that_was_called(name, transform):
+    with pytest.raises(rg.ScalarError, match=rf"^{name} needs"):
+        transform(lambda x: x)
+
+
+def _line():
+    import sys
+
+    return sys._getframe(1).f_lineno
+
+
+def test_the_place_is_the_users_line_and_not_ours():
+    def inner(x):
+        return float(x)
+
+    with pytest.raises(rg.ConversionError) as caught:
+        gradient(inner, 1.0)
+    assert f"(test_errors.py:{inner.__code__.co_firstlineno + 1})" in str(caught.value)
+
+    here = _line() + 2
+    with pytest.raises(rg.InputError) as caught:
+        gradient(lambda x: x, np.ma.masked_array([1.0]))
+    assert f"(test_errors.py:{here})" in str(caught.value)
+
+    here = _line() + 3
+    _, back = rg.pullback(lambda x: x, np.ones(3))
+    with pytest.raises(rg.SeedError) as caught:
+        back(np.ones(2))
+    assert f"(test_errors.py:{here})" in str(caught.value)
+
+
+def test_a_function_of_numpy_between_us_and_the_user_is_not_the_place():
+    def f(x):
+        return np.apply_along_axis(lambda v: v[:1], 0, x[:, None]) * np.nanmedian(np.unwrap(np.trim_zeros(x)))
+
+    try:
+        gradient(lambda x: np.sum(f(x)), np.ones(3))
+    except rg.RetrogradeError as error:
+        assert "(test_errors.py:" in str(error)  # noqa: PT017
+
+
+def test_the_traceback_ends_near_the_users_line():
+    with pytest.raises(rg.ConversionError) as caught:
+        gradient(lambda x: float(x), 1.0)
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    last_of_user = max(i for i, frame in enumerate(frames) if frame.filename == __file__)
+    assert len(frames) - last_of_user <= 4
+
+
+@pytest.mark.parametrize("name", TREE)
+def test_errors_pickle_and_copy_with_their_text(name):
+    error = getattr(rg, name)("a fact", "first way", "second way")
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
+        assert type(again) is type(error)
+        assert str(again) == str(error)
+        assert again.fact == "a fact"
+        assert again.ways == ("first way", "second way")
+
+
+def test_an_argument_that_a_rule_does_not_know_is_refused_with_its_name():
+    with pytest.raises(rg.UnsupportedArgumentError) as caught:
+        gradient(lambda x: np.sum(np.sin(x, where=[True, False, True])), np.ones(3))
+    assert isinstance(caught.value, TypeError)
+    assert "where" in str(caught.value)
+    assert "np.where" in str(caught.value)
+    assert "(test_errors.py:" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.sin(x, casting="unsafe"),
+        lambda x: np.sin(x, order="F"),
+        lambda x: np.add(x, 1.0, subok=False),
+        lambda x: np.add(x, x, dtype=np.float32),
+        lambda x: np.multiply(x, 2.0, where=True),
+        lambda x: np.sum(x, dtype=np.float32),
+        lambda x: np.sum(x, where=np.array([True, False, True])),
+        lambda x: np.max(x, initial=0.5),
+        lambda x: np.mean(x, where=[True, True, False]),
+        lambda x: np.cumsum(x, dtype=np.float64),
+        lambda x: np.exp(x, where=np.array([True, True, False]), out=np.zeros(3)),
+    ],
+)
+def test_keywords_of_numpy_are_right_or_refused_but_never_ignored(f):
+    from truth import differences
+
+    x = np.array([0.5, 1.0, 2.0])
+    weights = np.array([1.0, 10.0, 100.0])
+    weigh = lambda x: np.sum(f(x) * (weights if np.shape(f(x)) else 1.0))
+    try:
+        (x_bar,) = gradient(weigh, x)
+        _, slope = jvp(weigh, (x,), (weights,))
+    except rg.RetrogradeError as error:
+        assert any(word in str(error) for word in ("where", "casting", "order", "subok", "dtype", "out", "initial"))  # noqa: PT017
+        return
+    want = differences(lambda x: np.sum(f(x) * (weights if np.shape(f(x)) else 1.0), dtype=float), x, 1e-2)
+    np.testing.assert_allclose(x_bar, want, rtol=1e-3)
+    np.testing.assert_allclose(slope, want @ weights, rtol=1e-3)
+
+
+def test_a_function_without_a_rule_says_so_and_does_not_guess():
+    with pytest.raises(rg.MissingRuleError, match="has no derivative rule"):
+        gradient(lambda x: np.spacing(x), 1.0)
+    for f in (np.frexp, np.nextafter, np.modf):
+        try:
+            gradient(lambda x, f=f: np.sum(f(x, x) if f is np.nextafter else f(x)[0]), np.ones(3) * 1.5)
+        except (rg.MissingRuleError, rg.UnsupportedArgumentError) as error:
+            assert "(test_errors.py:" in str(error)  # noqa: PT017
+
+
+def test_an_error_inside_a_function_of_numpys_is_not_masked_by_ours():
+    for f in (
+        lambda x: np.reshape(x, (2, 2)),
+        lambda x: np.concatenate([x, np.ones((2, 2))]),
+        lambda x: x @ np.ones(4),
+        lambda x: np.sum(x, axis=3),
+        lambda x: x[7],
+        lambda x: x + np.ones(4),
+        lambda x: np.linalg.inv(np.outer(x, x) * 0),
+        lambda x: np.einsum("ij->i", x),
+    ):
+        plain = pytest.raises(Exception, f, np.ones(3))
+        with pytest.raises(type(plain.value)) as caught:
+            gradient(lambda x, f=f: np.sum(f(x)), np.ones(3))
+        assert not isinstance(caught.value, rg.RetrogradeError)
+    assert gradient(lambda x: x * x, 3.0) == (6.0,)
+
+
+def test_derivatives_raise_no_warnings_of_their_own():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x = np.array([0.0, 1.0, 4.0])
+        gradient(lambda x: np.sum(np.sqrt(x)[1:]), x)
+        gradient(lambda x: np.sum(np.sqrt(x)), x)
+        gradient(lambda x: np.sum(np.abs(x) ** 0.5), x)
+        gradient(lambda x: np.linalg.norm(x * 0), x)
+        jvp(lambda x: np.sum(np.sqrt(x)[1:]), (x,), (np.ones(3),))
+        gradient(lambda x: np.sum(np.where(x > 0, np.log(np.where(x > 0, x, 1.0)), 0.0)), x)
+        gradient(lambda x: np.sum(x**0.0), x)
+        gradient(lambda b: np.sum(x**b), 2.0)
+
+
+def test_warnings_of_the_users_own_computation_stay():
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        rg.pullback(lambda x: np.log(x), np.array([0.0]))
