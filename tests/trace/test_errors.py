@@ -9,6 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
+from truth import differences
 
 import retrograde as rg
 from retrograde import errors, gradient, jvp
@@ -156,8 +157,6 @@ def test_an_argument_that_a_rule_does_not_know_is_refused_with_its_name():
     ],
 )
 def test_keywords_of_numpy_are_right_or_refused_but_never_ignored(f):
-    from truth import differences
-
     x = np.array([0.5, 1.0, 2.0])
     weights = np.array([1.0, 10.0, 100.0])
     weigh = lambda x: np.sum(f(x) * (weights if np.shape(f(x)) else 1.0))
@@ -174,7 +173,7 @@ def test_keywords_of_numpy_are_right_or_refused_but_never_ignored(f):
 
 def test_a_function_without_a_rule_says_so_and_does_not_guess():
     with pytest.raises(rg.MissingRuleError, match="has no derivative rule"):
-        gradient(lambda x: np.spacing(x), 1.0)
+        gradient(lambda x: np.sum(np.union1d(x, x)), np.ones(3))
     for f in (np.frexp, np.nextafter, np.modf):
         try:
             gradient(lambda x, f=f: np.sum(f(x, x) if f is np.nextafter else f(x)[0]), np.ones(3) * 1.5)
@@ -206,12 +205,18 @@ def test_derivatives_raise_no_warnings_of_their_own():
         x = np.array([0.0, 1.0, 4.0])
         gradient(lambda x: np.sum(np.sqrt(x)[1:]), x)
         gradient(lambda x: np.sum(np.sqrt(x)), x)
-        gradient(lambda x: np.sum(np.abs(x) ** 0.5), x)
         gradient(lambda x: np.linalg.norm(x * 0), x)
-        jvp(lambda x: np.sum(np.sqrt(x)[1:]), (x,), (np.ones(3),))
         gradient(lambda x: np.sum(np.where(x > 0, np.log(np.where(x > 0, x, 1.0)), 0.0)), x)
         gradient(lambda x: np.sum(x**0.0), x)
         gradient(lambda b: np.sum(x**b), 2.0)
+
+
+def test_tangents_raise_no_warnings_of_their_own():
+    x = np.array([0.0, 1.0, 4.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _, slope = jvp(lambda x: np.sum(np.sqrt(x)[1:]), (x,), (np.ones(3),))
+    assert slope == 0.75
 
 
 def test_warnings_of_the_users_own_computation_stay():

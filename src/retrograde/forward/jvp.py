@@ -15,7 +15,7 @@ from retrograde.trace.interception import traceable
 from retrograde.trace.running import interruptible, run
 from retrograde.trace.structure import Inputs, finished, flatten, is_variable, unflatten, zero_like
 from retrograde.trace.structure import leaves_like
-from retrograde.trace.views import settled
+from retrograde.trace.views import settled, snapshot
 
 
 @interruptible
@@ -64,7 +64,7 @@ def _push(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, 
     directions = iter(_directions(primals, tangents))
 
     def lift(primal: Any) -> Traced:
-        return make(primal, next(directions), level)
+        return make(snapshot(primal), next(directions), level)
 
     inputs = Inputs(primals, lift)
     f = traceable(f)

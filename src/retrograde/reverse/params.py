@@ -172,7 +172,7 @@ def _rebuilt(value: Any, grad: np.ndarray[Any, Any]) -> Param:
 
 def istracked(x: Any) -> bool:
     """Whether `x` is a traced value: a parameter, what was computed of one, or a value inside a transform."""
-    return is_traced(x)
+    return is_traced(x) and x.level.depth >= 0
 
 
 class Params:

@@ -11,7 +11,7 @@ from retrograde.trace.interception import traceable
 from retrograde.trace.level import Node
 from retrograde.trace.recording import RecordingLevel
 from retrograde.trace.running import run
-from retrograde.trace.views import settled
+from retrograde.trace.views import settled, snapshot
 
 
 # Leaves of more bytes make a large problem: its arrays cost more than the checks of its products.
@@ -32,7 +32,7 @@ class Tape(RecordingLevel):
 
     def leaf(self, primal: Any) -> Traced:
         self.bytes += getattr(primal, "nbytes", 8)
-        return super().leaf(primal)
+        return super().leaf(snapshot(primal))
 
     def record(
         self,

@@ -29,7 +29,7 @@ from retrograde.rules.table import (
 from retrograde.trace.handle import HANDLES, Traced, like_of, plain
 from retrograde.trace.ops import Targets, elementwise_op, match, residuals
 from retrograde.trace.operators import GENERATED
-from retrograde.trace.views import shares_memory, view_of
+from retrograde.trace.views import shares_memory, snapshot, view_of
 
 Path = tuple[int, ...]
 
@@ -72,7 +72,7 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
         return rule.function(*args, **kwargs)
     level = max((operand.traced.level for operand in found), key=lambda level: level.depth)
     active = [operand for operand in found if operand.traced.level is level]
-    primals = list(args)
+    primals = [_snapshot_tree(arg) for arg in args]
     for operand in active:
         i = positions[operand.slot]
         primals[i] = _replaced(primals[i], operand.path, operand.traced.primal)
@@ -134,7 +134,7 @@ def _call_elementwise(rule: Elementwise, args: tuple[Any, ...], kwargs: dict[str
     levels = [x.level for x in args if type(x) in HANDLES]
     level = max(levels, key=lambda level: level.depth)
     active = tuple(type(x) in HANDLES and x.level is level for x in args)
-    primals = [x.primal if is_active else x for x, is_active in zip(args, active, strict=True)]
+    primals = [x.primal if is_active else snapshot(x) for x, is_active in zip(args, active, strict=True)]
     y = rule.function(*primals)
     values = {"y": y, **dict(zip("abc", primals, strict=False))}
     links = [x.link for x, is_active in zip(args, active, strict=True) if is_active]
@@ -318,6 +318,20 @@ def _like_tree(tree: Any) -> Any:
 
 def _zeros_tree(tree: Any) -> Any:
     return _map_tree(lambda x: np.zeros(np.shape(x), like_of(x)[1])[()], tree)
+
+
+def _snapshot_tree(tree: Any) -> Any:
+    kind = type(tree)
+    if kind is list or kind is tuple:
+        return kind(_snapshot_tree(item) for item in tree) if contains_handle(tree) else tree
+    return snapshot(tree) if kind in HANDLES else tree
+
+
+def contains_handle(tree: Any) -> bool:
+    """Whether a traced value stands in a nested list or tuple."""
+    if isinstance(tree, list | tuple):
+        return any(contains_handle(item) for item in tree)
+    return type(tree) in HANDLES
 
 
 def _plain_tree(tree: Any) -> Any:

@@ -57,7 +57,7 @@ class Conversions:
         """The plain value where nothing is lost by that: inside `ignore()`, and for values without a derivative."""
         x: Any = self
         while isinstance(x, Conversions):
-            if not is_ignored(x.level):
+            if x.level.depth >= 0 and not is_ignored(x.level):
                 raise ConversionError(f"{what} would lose the derivative of {describe(self)}", *ways, _DROP)
             x = x.primal
         return x

@@ -52,7 +52,7 @@ def make(primal: Any, link: Any, level: Level) -> Traced:
 
 
 def is_traced(x: Any) -> bool:
-    """Whether `x` is a traced value (containers are not looked into)."""
+    """Whether `x` is a handle (containers are not looked into)."""
     return type(x) in HANDLES
 
 

@@ -12,7 +12,7 @@ from retrograde.trace.creation import array_of
 from retrograde.trace.handle import FLOAT64, Traced, like_of, make, plain
 from retrograde.trace.keys import fixed_key
 from retrograde.trace.operators import NUMBERS
-from retrograde.trace.views import View, shares_memory, view_of
+from retrograde.trace.views import View, shares_memory, snapshot, view_of
 from retrograde.trace.writing import READ, READ_ONE, Path, follow, write
 
 
@@ -65,7 +65,8 @@ def iterate(x: Traced) -> Iterator[Any]:
 
 def setitem(x: Traced, key: Any, value: Any) -> None:
     """`x[key] = value`, for a view too."""
-    value = array_of(value)
+    # A view of x itself must be read before x changes.
+    value = snapshot(array_of(value))
     if type(x) is View:
         write(x.base, x.path, key, value)
     else:

@@ -18,6 +18,7 @@ import numpy as np
 from retrograde.rules.table import RULES, Elementwise
 from retrograde.trace.handle import FLOAT64, HANDLES, Traced, like_of, plain
 from retrograde.trace.ops import elementwise_op, residuals
+from retrograde.trace.views import snapshot
 
 # Scalars that take part in float64 arithmetic as they are.
 NUMBERS = frozenset({float, int, bool, np.float64})
@@ -55,6 +56,9 @@ def {name}(x, o):
             """ + _RECORD.replace("\n", "\n        ").strip() + """
         if other.depth > level.depth:
             return {mirror}(o, x)
+        # A handle may be written to later; the node keeps what it holds now.
+        o = snapshot(o)
+        kind = type(o)
     elif kind not in OPERANDS:
         o = operand(o, p)
         if o is NotImplemented:
@@ -142,6 +146,7 @@ def _scope(rule: Elementwise, function: Callable[..., Any] | None) -> dict[str, 
         "operand": operand,
         "like_of": like_of,
         "is_float64": is_float64,
+        "snapshot": snapshot,
         "is_plain_pair": is_plain_pair,
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from retrograde.errors import MissingRuleError, MutationError, UnsupportedArgume
 from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.table import RULES
 from retrograde.trace.call import call
+from retrograde.trace.constant import CONSTANT, released, writable
 from retrograde.trace.handle import HANDLES, Traced, plain
 from retrograde.trace.indexing import setitem
 from retrograde.trace.keys import fixed_key
@@ -94,13 +96,22 @@ def _at(ufunc: np.ufunc, x: Any, key: Any, *values: Any) -> None:
 
 def array_function(self: Traced, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A NumPy function that is not a ufunc."""
+    if function in _MAKERS:
+        y = call(function, args, kwargs)
+        return y if type(y) in HANDLES else writable(y)
     if function in RULES:
         return call(function, args, kwargs)
     return _without_rule(function, args, kwargs)
 
 
+# Functions that make a new array like their argument, to be filled.
+_MAKERS = frozenset({np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.copy})
+
+
 def _without_rule(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run NumPy's own Python code of a function on the traced values: it may consist of functions that have rules."""
+    if all(x.level is CONSTANT for x in _handles((args, *kwargs.values()))):
+        return function(*map(_released, args), **{name: _released(value) for name, value in kwargs.items()})
     body = getattr(function, "_implementation", None)
     if body is not None and hasattr(body, "__code__"):
         try:
@@ -110,6 +121,20 @@ def _without_rule(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         except Exception as error:
             raise missing_rule(function) from error
     raise missing_rule(function)
+
+
+def _handles(tree: Any) -> Iterator[Traced]:
+    if type(tree) in HANDLES:
+        yield tree
+    elif isinstance(tree, list | tuple):
+        for item in tree:
+            yield from _handles(item)
+
+
+def _released(tree: Any) -> Any:
+    if isinstance(tree, list | tuple):
+        return type(tree)(_released(item) for item in tree)
+    return released(tree)
 
 
 def _name(function: Any) -> str:

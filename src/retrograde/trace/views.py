@@ -94,6 +94,16 @@ def shares_memory(part: Any, whole: Any) -> bool:
     return type(part) is View
 
 
+def snapshot(x: Any) -> Any:
+    """A value as it is now, for nodes to keep: later writes to the handle `x` do not reach it."""
+    kind = type(x)
+    if kind not in HANDLES:
+        return x
+    if x.level is CONSTANT:
+        return x.primal
+    return x.reading() if kind is View else make(x.primal, x.link, x.level)
+
+
 def settled(tree: Any) -> Any:
     """Outputs of a function, with views read for the last time while their level still runs."""
     kind = type(tree)
