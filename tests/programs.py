@@ -12,13 +12,12 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from retrograde import Buffer, data, gradient
 
-T = TypeVar("T")
 Choose = Callable[[int], int]
 """`choose(n)` draws one of 0 … n - 1; smaller ones are simpler."""
 
@@ -181,7 +180,7 @@ class _Growth:
         self.names = tuple("abc"[: len(self.arguments)])
         # In Buffer form the arguments are buffers, of which parts alone can be used.
         self.buffers = self.names if self.buffered else ()
-        self.fresh = iter("defghijklmnopqrstuvwxyz")
+        self.fresh = iter("defhijlmnopqrstvwxyz")  # g, k and u are taken
         self.scope = self._start()
 
     def pick(self, options: Any) -> Any:
@@ -251,7 +250,8 @@ class _Growth:
     def name(self) -> str:
         """A new name, or now and then one that exists, whose old value then is nobody's."""
         if self.chance(6):
-            return self.pick([name for name, _ in self.values() if name not in self.buffers] or [next(self.fresh)])  # type: ignore[no-any-return]
+            kept = (*self.buffers, "a")  # so that there always is an array
+            return self.pick([name for name, _ in self.values() if name not in kept] or [next(self.fresh)])  # type: ignore[no-any-return]
         return next(self.fresh)
 
     def shape(self, text: str) -> tuple[int, ...] | None:
@@ -310,7 +310,7 @@ class _Growth:
         """An index into the array of that name, as text."""
         shape = self.scope[name].shape
         form = self.choose(12)
-        if form == 11 and self.analytic and not self.buffered:
+        if form == 11 and not self.buffered:
             return f"above({name}, {self.threshold(name)})"
         if form == 10:
             mask = np.array([self.chance(2) for _ in range(math.prod(shape))], bool).reshape(shape)
@@ -401,8 +401,9 @@ class _Growth:
             f"{name}.flatten()",
             f"np.broadcast_to({name}, {(2, *shape)})",
             f"np.atleast_2d({name})",
-            f"{name}.real",
         ]
+        if not self.analytic:
+            options.append(f"{name}.real")
         if dims >= 2:
             options += [
                 f"{name}.swapaxes({self.choose(dims)}, {self.choose(dims)})",
@@ -518,27 +519,20 @@ class _Growth:
 
     # --- a gradient inside
 
-    def _inner(self) -> str | None:
+    def _inner(self) -> str:
+        """A function of `u` that writes into `u`, and into arrays outside of it what does not depend on `u`."""
         x = self.array()
+        outside = [self.pick([self._write, self._augment])() for _ in range(self.choose(3))]
+        used = self.atom(self.scope[x].shape)
         self.scope["u"] = np.array(self.scope[x])
-        lines = []
-        for _ in range(self.choose(3)):
-            lines.append(self.pick([self._write, self._augment])())
         place = f"u[{self.key('u')}]"
         shape = self.shape(place)
-        if shape is not None:
-            lines.append(f"{place} {self.pick(['=', '+=', '*='])} {self.expression(shape)}")
-        if self.chance(2):
-            lines.append(self.pick([self._write, self._augment])())
+        inside = None if shape is None else f"{place} {self.pick(['=', '+=', '*='])} {self.expression(shape)}"
         del self.scope["u"]
-        used = self.atom(np.shape(self.scope[x]))
-        lines = [line for line in lines if line is not None and (line.startswith("u[") or "u" not in line.split("np.")[0])]
-        body = "\n".join("    " + line for line in lines)
+        lines = [line for line in (*outside[:1], inside, *outside[1:]) if line is not None]
+        lines.append(f"return np.sum(np.sin(u) * {used}) + loss([u])")
         live = ", ".join(self.arrays())
-        return (
-            f"def g(u):\n{body}\n    return np.sum(np.sin(u) * {used}) + loss([u])\n"
-            f"{self.name()} = inner(g, {x}, [{live}])"
-        )
+        return "def g(u):\n    " + "\n    ".join(lines) + f"\n{self.name()} = inner(g, {x}, [{live}])"
 
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:

@@ -7,9 +7,11 @@ import weakref
 
 import numpy as np
 import pytest
-from truth import close
+from truth import close, differences
 
 from retrograde import (
+    Buffer,
+    MutationError,
     Params,
     PullbackError,
     back,
@@ -339,3 +341,35 @@ def test_integers_and_float32_pass_through_a_checkpoint():
         return x
 
     assert gradient(lambda x, n: checkpointed(count, x, n), 1.0, 3) == (8.0, None)
+
+
+def test_a_part_may_fill_a_buffer_of_its_own():
+    def part(x):
+        b = Buffer(x, 3)
+        b[0] = x[0] * x[1]
+        for i in (1, 2):
+            b[i] = b[i - 1] * x[0]
+        b[1:] *= 2.0
+        return b.copy()
+
+    plain = lambda x: np.sum(np.array([x[0] * x[1], 2 * x[0] ** 2 * x[1], 2 * x[0] ** 3 * x[1]]) * np.arange(1.0, 4.0))
+    f = lambda x: np.sum(checkpointed(part, x) * np.arange(1.0, 4.0))
+    close(gradient(f, X)[0], differences(plain, X), 1e-8)
+    close(jvp(f, (X,), (X,))[1], differences(plain, X) @ X, 1e-8)
+    w = param(X)
+    back(f(w))
+    close(w.grad, differences(plain, X), 1e-8)
+
+
+def test_a_part_that_writes_into_a_buffer_from_outside_is_right_or_refused():
+    def f(x):
+        b = Buffer(x)
+        checkpointed(lambda: b.__setitem__(0, x[0] * 3.0))
+        return b.copy()[0] * x[1]
+
+    try:
+        (x_bar,) = gradient(f, X)
+    except MutationError as error:
+        assert "checkpointed" in str(error)  # noqa: PT017
+    else:
+        close(x_bar, [3 * X[1], 3 * X[0]])

@@ -9,6 +9,7 @@ import pytest
 from truth import close, differences
 
 from retrograde import (
+    Buffer,
     DroppedGradientWarning,
     Params,
     RetrogradeWarning,
@@ -204,3 +205,17 @@ def test_an_error_inside_passes_and_leaves_everything_right():
     with pytest.raises(KeyError, match="mine"):
         gradient(lambda x: forwarddiff(fail, x), 1.0)
     assert gradient(lambda x: x * x, 3.0) == (6.0,)
+
+
+def test_its_function_may_fill_a_buffer_of_its_own():
+    def inside(x):
+        b = Buffer(x, 2)
+        b[0] = x[0] * x[1]
+        b[1] = b[0] * x[2]
+        b[0] = b[0] * 2.0
+        return b.copy()
+
+    f = lambda x: np.sum(forwarddiff(inside, x) * np.array([1.0, 10.0]))
+    plain = lambda x: 2 * x[0] * x[1] + 10 * x[0] * x[1] * x[2]
+    close(gradient(f, X)[0], differences(plain, X), 1e-8)
+    close(hessian(f, X), differences(lambda x: differences(plain, x, 1e-2), X, 1e-2), 1e-6, 1e-6)

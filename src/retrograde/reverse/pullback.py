@@ -47,7 +47,7 @@ def pullback(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
 
     else:
         # The sweeps come later: what the caller does to his arrays until then must not reach them.
-        inputs = Inputs(args, lambda primal: tape.leaf(primal.copy() if isinstance(primal, np.ndarray) else primal))
+        inputs = Inputs(args, lambda primal: tape.leaf(primal.copy() if type(primal) is np.ndarray else primal))
         outputs = tape.record(f, inputs.args, kwargs)
         links, primals, collect = inputs.links, inputs.primals, inputs.collect  # type: ignore[assignment]
 

@@ -59,7 +59,7 @@ def power_in_base(a: Any, b: Any) -> Any:
     that low powers need no general power. `b - 1.0` keeps integers off NumPy's integer powers, which take no
     negative exponent.
     """
-    if isinstance(b, (int, float)):
+    if type(b) is int or type(b) is float:
         if b == 0:
             return 0.0
         if b == 1:

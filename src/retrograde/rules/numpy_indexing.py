@@ -22,7 +22,7 @@ def dispatched(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def public(x: Any, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(x, np.ndarray) and hasattr(x, "__array_function__"):
+        if type(x) is not np.ndarray and hasattr(x, "__array_function__"):
             return x.__array_function__(public, (type(x),), (x, *args), kwargs)
         return function(x, *args, **kwargs)
 

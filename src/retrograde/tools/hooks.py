@@ -74,7 +74,7 @@ def _hook_pull(cotangents: Any, node: tuple[Any, ...], y_bar: Any) -> None:
     number, _, link, fn, like, _ = node
     cotangents[number] = REACHED
     seen = data(y_bar) if not is_traced(y_bar) else y_bar
-    if isinstance(seen, np.ndarray):
+    if type(seen) is np.ndarray:
         # The sweep still needs these contents; a hook that wants others returns them.
         seen = seen.view()
         seen.flags.writeable = False

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from retrograde.trace.callers import calling_frame, package_of
 from retrograde.trace.handle import HANDLES, Traced, make
 from retrograde.trace.level import CONTEXT, Level, Node
 
@@ -39,10 +38,6 @@ CONSTANT = ConstantLevel()
 _PLAIN_MAKERS = frozenset(
     {"retrograde", "numpy", "scipy", "sklearn", "pandas", "numba", "matplotlib", "torch", "jax", "optree"}
 )
-# The modules through which a call by the user comes here.
-_ON_THE_WAY = frozenset(
-    {__name__, "retrograde.trace.interception", "retrograde.trace.protocols", "retrograde.trace.call"}
-)
 
 
 def constant(array: Any) -> Traced:
@@ -50,15 +45,16 @@ def constant(array: Any) -> Traced:
     return make(array, None, CONSTANT)
 
 
-def writable(array: Any) -> Any:
-    """An array that was made just now, inside a transform, as a handle that traced values can be written to."""
-    if type(array) is not np.ndarray or array.dtype.kind not in "fciub" or not CONTEXT.get().levels:
+def writable(array: Any, name: str) -> Any:
+    """An array that the function `name` made just now, as a handle to which traced values can be written.
+
+    Outside of a transform, inside of `ignore()`, and for compiled callers it stays the plain array that it is.
+    """
+    context = CONTEXT.get()
+    if not context.levels or context.ignored or type(array) is not np.ndarray or array.dtype.kind not in "fciub":
         return array
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__") in _ON_THE_WAY:
-        frame = frame.f_back
-    package = frame.f_globals.get("__name__", "").partition(".")[0] if frame is not None else ""
-    return array if package in _PLAIN_MAKERS else constant(array)
+    frame = calling_frame(name)
+    return array if frame is None or package_of(frame) in _PLAIN_MAKERS else constant(array)
 
 
 def released(x: Any) -> Any:

@@ -97,7 +97,7 @@ class Conversions:
         return str(_plain(self))
 
     def __repr__(self) -> str:
-        return f"traced({_plain(self)!r})"
+        return f"traced({_plain(self)!r})" if self.level.depth >= 0 else repr(_plain(self))
 
 
 def describe(x: Any) -> str:

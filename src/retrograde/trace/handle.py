@@ -28,7 +28,7 @@ class Traced(Attributes, Conversions):
         level: the transform that it belongs to.
     """
 
-    __slots__ = ("level", "link", "primal")
+    __slots__ = ("__weakref__", "level", "link", "primal")
 
     primal: Any
     link: Any
@@ -36,6 +36,11 @@ class Traced(Attributes, Conversions):
 
     # NumPy's operators ask us first.
     __array_priority__ = 1000
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        """What `isinstance` sees: a traced value takes the branches that its primal would take; `type` tells the truth."""
+        return type(plain(self))
 
 
 HANDLES: set[type] = {Traced}

@@ -24,6 +24,7 @@ import numpy as np
 from retrograde.rules.table import RULES, Elementwise
 from retrograde.trace import level as levels
 from retrograde.trace.call import call
+from retrograde.trace.callers import calling_frame
 from retrograde.trace.constant import writable
 from retrograde.trace.creation import array_of, contains_traced
 from retrograde.trace.handle import HANDLES, data, plain
@@ -62,7 +63,11 @@ def _replaces(module: Any, name: str, table: dict[str, Callable[..., Any]]) -> C
 
         @functools.wraps(original)
         def replaced(*args: Any, **kwargs: Any) -> Any:
-            return replacement(original, *args, **kwargs)
+            made = replacement(original, *args, **kwargs)
+            if type(made) in HANDLES and made.level.depth >= 0 and calling_frame(name) is None:
+                # Compiled code takes what it gets for an array; the original refuses the traced value.
+                return original(*args, **kwargs)
+            return made
 
         table[name] = replaced
         _originals[id(original)] = replaced
@@ -78,7 +83,7 @@ def _replaces(module: Any, name: str, table: dict[str, Callable[..., Any]]) -> C
 def _array(original: Any, object: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, **kwargs: Any) -> Any:
     object = _outside_ignore(object)
     if not contains_traced(object):
-        return writable(original(object, dtype, copy=copy, ndmin=ndmin, **kwargs))
+        return writable(original(object, dtype, copy=copy, ndmin=ndmin, **kwargs), "array")
     x = _as_array(object, dtype)
     if ndmin > x.ndim:
         x = np.reshape(x, (1,) * (ndmin - x.ndim) + x.shape)
@@ -114,7 +119,8 @@ def _as_array(tree: Any, dtype: Any) -> Any:
 
 def _sized(original: Any, *args: Any, **kwargs: Any) -> Any:
     """A function of sizes, which a traced integer may be."""
-    return writable(original(*map(_integer, args), **{name: _integer(value) for name, value in kwargs.items()}))
+    made = original(*map(_integer, args), **{name: _integer(value) for name, value in kwargs.items()})
+    return writable(made, original.__name__)
 
 
 def _integer(tree: Any) -> Any:
@@ -130,7 +136,7 @@ for _name in ("arange", "empty", "eye", "identity", "indices", "ones", "tri", "z
 @_replaces(np, "full", _numpy)
 def _full(original: Any, shape: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
     if not contains_traced(fill_value):
-        return writable(original(_integer(shape), fill_value, dtype, **kwargs))
+        return writable(original(_integer(shape), fill_value, dtype, **kwargs), "full")
     filled = np.broadcast_to(_as_array(fill_value, dtype), _integer(shape))
     return np.copy(filled)
 
@@ -138,7 +144,7 @@ def _full(original: Any, shape: Any, fill_value: Any, dtype: Any = None, **kwarg
 @_replaces(np, "full_like", _numpy)
 def _full_like(original: Any, a: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
     if not contains_traced(fill_value):
-        return writable(original(a, fill_value, dtype, **kwargs))
+        return writable(original(a, fill_value, dtype, **kwargs), "full_like")
     return call(np.full_like, (a, fill_value, dtype), kwargs)
 
 

@@ -98,7 +98,7 @@ def array_function(self: Traced, function: Any, types: Any, args: tuple[Any, ...
     """A NumPy function that is not a ufunc."""
     if function in _MAKERS:
         y = call(function, args, kwargs)
-        return y if type(y) in HANDLES else writable(y)
+        return y if type(y) in HANDLES else writable(y, function.__name__)
     if function in RULES:
         return call(function, args, kwargs)
     return _without_rule(function, args, kwargs)

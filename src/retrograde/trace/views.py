@@ -54,7 +54,7 @@ class View(Traced):
         if not level.records:
             # Not kept: holding a part of the buffers would make the base copy them at its next write.
             return make(primal, follow(link, self.path), level)
-        if isinstance(primal, np.ndarray):
+        if type(primal) is np.ndarray:
             # The base is being written to; a copy leaves its buffer to it alone.
             primal = primal.copy()
         node = (level.number(), READ, link, self.path, ..., *like_of(base.primal))
@@ -90,7 +90,7 @@ def shares_memory(part: Any, whole: Any) -> bool:
     """Whether `part`, computed of `whole`, is a view of it; for traced values of a lower level, whether it is a View."""
     if type(part) is np.ndarray:
         base = part.base
-        return base is not None and isinstance(whole, np.ndarray) and (base is whole or base is whole.base)
+        return base is not None and type(whole) is np.ndarray and (base is whole or base is whole.base)
     return type(part) is View
 
 

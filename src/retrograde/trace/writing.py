@@ -222,7 +222,7 @@ class Accumulator:
         if path and not _is_window(part, contents):
             part, key = contents.reshape(-1), self._places(path)[key]
         taken = part[key]
-        if isinstance(taken, np.ndarray):
+        if type(taken) is np.ndarray:
             taken = taken.copy()
         part[key] = 0
         return taken
@@ -249,14 +249,14 @@ class Accumulator:
 
 def _is_window(part: Any, whole: np.ndarray[Any, Any]) -> bool:
     """Whether a change of `part` changes `whole`: it is a view, and not of one element in many places."""
-    return isinstance(part, np.ndarray) and part.flags.writeable and np.may_share_memory(part, whole)
+    return type(part) is np.ndarray and part.flags.writeable and np.may_share_memory(part, whole)
 
 
 def _add_into(x: np.ndarray[Any, Any], key: Any, value: Any) -> None:
     """`x[key] += value`, without the copy of the part onto itself that Python's statement ends with."""
     part = x[key]
     # Not every result with a base is a view of x: NumPy transposes what it gathers.
-    if isinstance(part, np.ndarray) and np.may_share_memory(part, x):
+    if type(part) is np.ndarray and np.may_share_memory(part, x):
         np.add(part, value, out=part)
     else:
         x[key] += value
