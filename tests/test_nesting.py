@@ -122,7 +122,7 @@ TRUTH = truth_of_three_levels(*POINT)
 def test_three_levels_of_every_mixture_agree_with_mathematics(outer, middle):
     a, b, c = POINT
     for name, inner in MODES.items():
-        got = outer(lambda x: x * middle(lambda y: x * y * inner(lambda z: h(x, y, z), c), b), a)
+        got = outer(lambda x, inner=inner: x * middle(lambda y: x * y * inner(lambda z: h(x, y, z), c), b), a)
         assert np.asarray(got) == pytest.approx(TRUTH, rel=1e-11), name
 
 
@@ -131,7 +131,7 @@ def test_three_levels_with_parameters_outermost(middle):
     a, b, c = POINT
     for name, inner in MODES.items():
         w = param(a)
-        back(w * middle(lambda y: w * y * inner(lambda z: h(w, y, z), c), b))
+        back(w * middle(lambda y, w=w, inner=inner: w * y * inner(lambda z: h(w, y, z), c), b))
         assert w.grad == pytest.approx(TRUTH, rel=1e-11), name
 
 
@@ -179,7 +179,7 @@ def test_the_gradient_of_the_norm_of_a_gradient():
         lambda A: pullback(lambda x: x @ A @ x, x)[1](1.0)[0],
         lambda A: jacobian(lambda x: x @ A @ x, x),
     ):
-        close(gradient(lambda A: np.sum(inner(A) ** 2), A)[0], 2 * (np.outer(v, x) + np.outer(x, v)))
+        close(gradient(lambda A, inner=inner: np.sum(inner(A) ** 2), A)[0], 2 * (np.outer(v, x) + np.outer(x, v)))
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,16 @@ def test_the_gradient_of_the_norm_of_a_gradient():
         lambda f: lambda x: forwarddiff(lambda x: checkpointed(f, x), x),
         lambda f: lambda x: checkpointed(lambda x: forwarddiff(f, x), x),
     ],
-    ids=["plain", "checkpoint", "nested checkpoints", "hook before", "hook after", "forwarddiff", "both", "both turned"],
+    ids=[
+        "plain",
+        "checkpoint",
+        "nested checkpoints",
+        "hook before",
+        "hook after",
+        "forwarddiff",
+        "both",
+        "both turned",
+    ],
 )
 @pytest.mark.parametrize(
     "second",
@@ -243,7 +252,9 @@ def test_second_derivatives_through_a_buffer(second):
 
 
 def test_third_derivatives_of_a_vector_function():
-    close(jacobian(lambda x: hessian(lambda y: np.sum(y**4) / 24, x), X), np.einsum("ij,jk,k->ijk", *[np.eye(3)] * 2, X))
+    close(
+        jacobian(lambda x: hessian(lambda y: np.sum(y**4) / 24, x), X), np.einsum("ij,jk,k->ijk", *[np.eye(3)] * 2, X)
+    )
 
 
 def test_unrolled_descent_is_differentiated_with_respect_to_the_data():

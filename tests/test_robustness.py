@@ -62,7 +62,9 @@ def is_ours(filename):
     return filename.startswith((PACKAGE, "<retrograde"))
 
 
-ORIGINALS = {(m, n): getattr(m, n) for m, n in ((np, "array"), (np, "asarray"), (np, "zeros"), (math, "sin"), (math, "exp"))}
+ORIGINALS = {
+    (m, n): getattr(m, n) for m, n in ((np, "array"), (np, "asarray"), (np, "zeros"), (math, "sin"), (math, "exp"))
+}
 THRESHOLD = gc.get_threshold()
 
 
@@ -104,7 +106,7 @@ def interrupts(work):
 
 
 def stop_forward(x):
-    y = x * 2.0
+    x * 2.0
     raise KeyboardInterrupt
 
 
@@ -475,7 +477,7 @@ def race(workers):
         barrier.wait(10)
         try:
             work()
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             errors.append(error)
 
     interval = sys.getswitchinterval()
@@ -570,7 +572,7 @@ def test_of_concurrent_backs_that_free_the_graph_each_counts_or_is_refused():
 
 
 def test_a_pullback_may_be_called_from_several_threads_at_once():
-    y, pull = pullback(lambda x: np.cumsum(checkpointed(np.sin, x)) * x[0], X)
+    _, pull = pullback(lambda x: np.cumsum(checkpointed(np.sin, x)) * x[0], X)
     seeds = np.eye(3)
     want = [pull(seed)[0] for seed in seeds]
 

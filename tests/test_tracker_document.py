@@ -25,7 +25,7 @@ from retrograde import (
     pullback,
 )
 
-# --- @interrupts -------------------------------------------------------------------------------------------------
+# --- @interrupts ------------------------------------------------------------------------------------------------------
 
 
 def test_an_interrupt_while_training_leaves_no_unhelpful_backtrace():
@@ -40,7 +40,7 @@ def test_an_interrupt_while_training_leaves_no_unhelpful_backtrace():
     assert sum(frame.filename.startswith((package, "<retrograde")) for frame in frames) <= 1
 
 
-# --- in-place gradients: init_grad, zero_grad!, accum! --------------------------------------------------------------
+# --- in-place gradients: init_grad, zero_grad!, accum! ----------------------------------------------------------------
 
 
 def test_init_grad_zeros_of_the_value():
@@ -66,7 +66,7 @@ def test_accum_adds_in_place():
     close(grad, [4.0, 8.0])
 
 
-# --- scan and back: each node is swept once, when all of its uses are known --------------------------------------------
+# --- scan and back: each node is swept once, when all of its uses are known -------------------------------------------
 
 
 def test_a_node_that_is_used_often_is_swept_once_with_the_whole_cotangent():
@@ -120,11 +120,11 @@ def test_a_gradient_that_is_no_tuple_of_the_right_length_is_an_error():
         return a * b
 
     product.defpullback(lambda out, a, b: lambda y_bar: (y_bar,))
-    with pytest.raises(PullbackError, match="1 .*2"):
+    with pytest.raises(PullbackError, match=r"1 .*2"):
         gradient(product, 2.0, 3.0)
 
 
-# --- the TODO: errors and re-entry -----------------------------------------------------------------------------------
+# --- the TODO: errors and re-entry ------------------------------------------------------------------------------------
 
 
 class Broken(Exception):
@@ -177,7 +177,7 @@ def test_back_called_from_within_a_backpropagator_is_safe():
     close(w.grad, 36.0)
 
 
-# --- gradient_, extract_grad!, Params, Grads ---------------------------------------------------------------------------
+# --- gradient_, extract_grad!, Params, Grads --------------------------------------------------------------------------
 
 
 def test_gradient_of_arguments_gives_one_for_each():
@@ -205,7 +205,7 @@ def test_an_extracted_gradient_is_a_copy():
     close(gradient(lambda: np.sum(w * w), Params([w]))[w], [2.0, 4.0])
 
 
-# --- forward ------------------------------------------------------------------------------------------------------------
+# --- forward ----------------------------------------------------------------------------------------------------------
 
 
 def test_forward_of_parameters_gives_the_value_and_a_function_to_grads():
@@ -229,11 +229,12 @@ def test_forward_of_arguments_gives_the_value_and_a_function_to_cotangents():
     assert pull(10.0) == (30.0, 20.0)
 
 
-# --- losscheck ----------------------------------------------------------------------------------------------------------
+# --- losscheck --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("loss", "says"), [(np.ones(2), "scalar"), (1j, "real"), (np.inf, "infinite"), (-np.inf, "infinite"), (np.nan, "NaN")]
+    ("loss", "says"),
+    [(np.ones(2), "scalar"), (1j, "real"), (np.inf, "infinite"), (-np.inf, "infinite"), (np.nan, "NaN")],
 )
 def test_the_three_checks_of_the_loss(loss, says):
     w = param(1.0)
@@ -244,7 +245,7 @@ def test_the_three_checks_of_the_loss(loss, says):
         gradient(lambda: w * loss, Params([w]))
 
 
-# --- nested gradients, Jacobians and Hessians ------------------------------------------------------------------------------
+# --- nested gradients, Jacobians and Hessians -------------------------------------------------------------------------
 
 
 def test_gradients_nest_without_a_flag():

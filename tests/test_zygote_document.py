@@ -45,13 +45,13 @@ def test_showgrad_of_what_is_not_used_shows_none(capsys):
 
 
 def test_a_hook_may_show_the_gradient(capsys):
-    assert gradient(lambda a, b: hook(lambda ā: print(f"{ā = !s}"), a) * b, 2, 3) == (3.0, 2.0)  # noqa: PLC2401
+    assert gradient(lambda a, b: hook(lambda ā: print(f"{ā = !s}"), a) * b, 2, 3) == (3.0, 2.0)
     assert capsys.readouterr().out == "ā = 3.0\n"
 
 
 def test_a_hook_may_change_the_gradient():
     assert gradient(lambda a, b: hook(operator.neg, a) * b, 2, 3) == (-3.0, 2.0)
-    assert gradient(lambda a, b: hook(lambda ā: -ā, a) * b, 2, 3) == (-3.0, 2.0)  # noqa: PLC2401
+    assert gradient(lambda a, b: hook(lambda ā: -ā, a) * b, 2, 3) == (-3.0, 2.0)
 
 
 def test_dropgrad_drops_the_gradient():
@@ -97,7 +97,12 @@ def test_a_buffer_is_made_as_similar_makes_an_array():
 def test_a_buffer_cannot_be_used_for_linear_algebra():
     buf = Buffer(np.ones((2, 2)))
     assert not isinstance(buf, np.ndarray)
-    for use in (lambda: buf @ buf, lambda: np.ones((2, 2)) @ buf, lambda: np.linalg.inv(buf), lambda: np.matmul(buf, buf)):
+    for use in (
+        lambda: buf @ buf,
+        lambda: np.ones((2, 2)) @ buf,
+        lambda: np.linalg.inv(buf),
+        lambda: np.matmul(buf, buf),
+    ):
         with pytest.raises(TypeError):
             use()
 

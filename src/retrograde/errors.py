@@ -9,8 +9,10 @@ RetrogradeError
 ├── ConversionError        (TypeError)            a conversion that would lose the derivative
 ├── MutationError          (TypeError)            a write that would lose the derivative
 ├── FrozenBufferError      (RuntimeError)         a write to a Buffer after its copy
+├── NotAnArrayError        (TypeError)            a Buffer used as an array
 ├── InputError             (TypeError)            an argument that cannot be differentiated
 ├── MissingRuleError       (NotImplementedError)  a function that has no derivative rule
+├── MissingAttributeError  (AttributeError)       an attribute of arrays that a traced value cannot have
 ├── UnsupportedArgumentError (TypeError)          an argument that a rule does not know
 ├── PullbackError          (ValueError)           a rule that returned something impossible
 ├── HashError              (TypeError)            a traced value used as a dictionary key
@@ -92,12 +94,20 @@ class FrozenBufferError(RetrogradeError, RuntimeError):
     """A Buffer was written to after it had been copied."""
 
 
+class NotAnArrayError(RetrogradeError, TypeError):
+    """A Buffer was used as an array."""
+
+
 class InputError(RetrogradeError, TypeError):
     """An argument of a kind that cannot be differentiated."""
 
 
 class MissingRuleError(RetrogradeError, NotImplementedError):
     """A function without a derivative rule was given a traced value."""
+
+
+class MissingAttributeError(RetrogradeError, AttributeError):
+    """An attribute or a method that arrays have and traced values cannot have."""
 
 
 class UnsupportedArgumentError(RetrogradeError, TypeError):
@@ -135,11 +145,16 @@ def is_ours(frame: FrameType) -> bool:
 
 
 def user_frame() -> FrameType | None:
-    """The innermost frame that is neither this library's nor NumPy's."""
+    """The innermost frame that is neither this library's nor NumPy's or SciPy's."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and (is_ours(frame) or frame.f_globals.get("__name__", "").partition(".")[0] == "numpy"):
+    while frame is not None and (is_ours(frame) or _package(frame) in ("numpy", "scipy")):
         frame = frame.f_back
     return frame
+
+
+def _package(frame: FrameType) -> str:
+    name: str = frame.f_globals.get("__name__") or ""
+    return name.partition(".")[0]
 
 
 def user_location() -> str:

@@ -16,8 +16,8 @@ from retrograde import (
     PullbackError,
     back,
     checkpointed,
-    gradient,
     grad,
+    gradient,
     hessian,
     hook,
     ignore,
@@ -245,7 +245,7 @@ def test_a_value_of_the_part_that_leaks_out_of_it_is_not_silently_constant():
     try:
         (x_bar,) = gradient(f, 2.0)
     except Exception as error:
-        assert "checkpoint" in str(error)
+        assert "checkpoint" in str(error)  # noqa: PT017
     else:
         assert x_bar == 7.0
 

@@ -392,7 +392,7 @@ def test_a_gradient_of_parameters_passes_keywords_and_takes_no_further_arguments
     grads = gradient(lambda *, scale: w * w * scale, Params([w]), scale=10.0)
     assert grads[w] == 40.0
     for transform in (gradient, withgradient, pullback):
-        with pytest.raises(InputError, match="Params|param"):
+        with pytest.raises(InputError, match="param"):
             transform(lambda x: w * x, Params([w]), 3.0)
 
 

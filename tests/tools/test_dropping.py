@@ -204,7 +204,7 @@ def test_an_exception_ends_the_block():
 def test_ignore_around_a_transform_does_not_disturb_it():
     with ignore():
         assert gradient(lambda x: x * x, 3.0) == (6.0,)
-        y, pull = pullback(lambda x: x * x, 3.0)
+        _, pull = pullback(lambda x: x * x, 3.0)
     assert pull(1.0) == (6.0,)
     with ignore():
         assert pull(1.0) == (6.0,)

@@ -59,7 +59,7 @@ def raises_at(f, x, error=ConversionError, *words):
         (lambda x: int(x) * x, "int(x)"),
         (lambda x: complex(x) * x, "complex(x)"),
         (lambda x: float(x * 2 + 1), "float(x)"),
-        (lambda x: "%f" % x, "float(x)"),
+        (lambda x: "%f" % x, "float(x)"),  # noqa: UP031
         (lambda x: np.float64(x) * x, "x"),
         (lambda x: cmath.exp(x), "x"),
         (lambda x: math.ldexp(x, 2), "float(x)"),
@@ -76,7 +76,14 @@ def test_a_conversion_that_would_lose_the_derivative_raises(f, what):
     raises_at(f, 1.0, ConversionError, what, "dropgrad(x)")
 
 
-@pytest.mark.parametrize("f", [lambda x: "%d" % x, lambda x: struct.pack("d", x), lambda x: fractions.Fraction(x)])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: "%d" % x,  # noqa: UP031
+        lambda x: struct.pack("d", x),
+        lambda x: fractions.Fraction(x),
+    ],
+)
 def test_conversions_in_which_python_does_not_ask_us_raise_too(f):
     for transform in (lambda: gradient(f, 1.0), lambda: jvp(f, (1.0,), (1.0,))):
         with pytest.raises((TypeError, struct.error)):
@@ -160,7 +167,7 @@ def test_out_into_a_plain_array_made_outside_raises():
         lambda x: np.matmul(np.eye(3), x, out=target),
     ):
         with pytest.raises(RetrogradeError) as caught:
-            gradient(lambda x: np.sum(f(x)), X)
+            gradient(lambda x, f=f: np.sum(f(x)), X)
         assert "out" in str(caught.value)
         assert not target.any()
 

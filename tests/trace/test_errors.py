@@ -192,8 +192,11 @@ def test_an_error_inside_a_function_of_numpys_is_not_masked_by_ours():
         lambda x: np.linalg.inv(np.outer(x, x) * 0),
         lambda x: np.einsum("ij->i", x),
     ):
-        plain = pytest.raises(Exception, f, np.ones(3))
-        with pytest.raises(type(plain.value)) as caught:
+        try:
+            f(np.ones(3))
+        except Exception as error:
+            kind = type(error)
+        with pytest.raises(kind) as caught:
             gradient(lambda x, f=f: np.sum(f(x)), np.ones(3))
         assert not isinstance(caught.value, rg.RetrogradeError)
     assert gradient(lambda x: x * x, 3.0) == (6.0,)

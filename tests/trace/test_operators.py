@@ -74,12 +74,11 @@ CONSTANTS = {
 def test_every_kind_of_operand_may_stand_on_either_side(op, constant, x):
     if isinstance(constant, list | tuple) and not np.ndim(x):
         pytest.skip("Python's numbers and lists do not mix either")
-    for f in (lambda x: op(x, constant), lambda x: op(constant, x)):
-        weigh = lambda y: np.sum(np.real(y * np.cos(np.arange(np.size(y))).reshape(np.shape(y))))
-        plain = lambda x: weigh(f(np.asarray(x)))
-        want = differences(plain, x)
-        close(gradient(lambda x: weigh(f(x)), x)[0], want, 1e-7)
-        close(jvp(lambda x: weigh(f(x)), (x,), (np.ones(np.shape(x)),))[1], np.sum(want), 1e-7)
+    weigh = lambda y: np.sum(np.real(y * np.cos(np.arange(np.size(y))).reshape(np.shape(y))))
+    for f in (lambda x: weigh(op(x, constant)), lambda x: weigh(op(constant, x))):
+        want = differences(f, x)
+        close(gradient(f, x)[0], want, 1e-7)
+        close(jvp(f, (x,), (np.ones(np.shape(x)),))[1], np.sum(want), 1e-7)
 
 
 @pytest.mark.parametrize("op", [operator.add, operator.sub, operator.mul, operator.truediv])
@@ -189,7 +188,9 @@ def test_the_exponent_has_a_derivative_too():
     close(gradient(lambda b: 2.0**b, 3.0)[0], 8 * math.log(2))
     close(gradient(lambda b: 2**b, 3.0)[0], 8 * math.log(2))
     close(gradient(lambda b: 0.0**b, 2.0)[0], 0.0)
-    close(gradient(lambda b: np.array([1.0, 2.0]) @ (np.array([2.0, 3.0]) ** b), 2.0)[0], 4 * np.log(2) + 18 * np.log(3))
+    close(
+        gradient(lambda b: np.array([1.0, 2.0]) @ (np.array([2.0, 3.0]) ** b), 2.0)[0], 4 * np.log(2) + 18 * np.log(3)
+    )
     close(gradient(lambda a: a**a, 2.0)[0], 4 * (math.log(2) + 1))
     assert gradient(lambda a, n: a**n, 2.0, 3) == (12.0, pytest.approx(8 * math.log(2)))
 
@@ -209,19 +210,21 @@ def test_repeated_multiplication_is_the_power():
 
 def test_comparisons_give_plain_truth_values():
     def f(x, v):
-        for truth in (x < 3, x <= 2, x > 1, x >= 2, x == 2.0, x != 1, 1 < x, 2.0 == x, x < x + 1, bool(x), not x < 0):
+        reflected = operator.lt(1, x), operator.eq(2.0, x), operator.le(x, x + 1)
+        for truth in (x < 3, x <= 2, x > 1, x >= 2, x == 2.0, x != 1, bool(x), not x < 0, *reflected):
             assert type(truth) is bool or type(truth) is np.bool_
             assert truth
         mask = v > 0
         assert type(mask) is np.ndarray
         assert mask.tolist() == [True, False, True]
         assert (v == X).all()
-        assert (X == v).all()
+        assert operator.eq(X, v).all()
+        assert operator.lt(X - 1, v).all()
         assert (v > X - 1).all()
         assert (v <= v).all()
         return x * np.sum(v[mask])
 
-    x_bar, v_bar = gradient(f, 2.0, X)
+    _, v_bar = gradient(f, 2.0, X)
     close(v_bar, [2.0, 0.0, 2.0])
     jvp(f, (2.0, X), (1.0, X))
 
@@ -235,7 +238,7 @@ def test_comparisons_with_other_kinds_are_pythons():
         assert x in [1.0, 2.0]
         assert x not in (1.0, 3.0)
         with pytest.raises(TypeError):
-            x < "text"
+            operator.lt(x, "text")
         return x * 1.0
 
     gradient(f, 2.0)
@@ -246,8 +249,7 @@ def test_the_truth_of_an_array_is_as_ambiguous_as_numpys():
         with pytest.raises(ValueError, match="ambiguous"):
             bool(x)
         with pytest.raises(ValueError, match="ambiguous"):
-            if x > 0:
-                pass
+            assert x > 0
         assert bool(x[:1] > 0)
         return np.sum(x)
 
@@ -268,7 +270,8 @@ def test_bit_operations_on_integers_are_constants():
 
 
 @pytest.mark.parametrize(
-    ("a", "b"), [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((2, 3), (5, 3, 1))]
+    ("a", "b"),
+    [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((2, 3), (5, 3, 1))],
 )
 def test_matrix_products_of_every_shape(a, b):
     rng = np.random.default_rng(1)

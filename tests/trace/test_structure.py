@@ -243,7 +243,7 @@ def test_results_may_be_mapped_over_though_none_is_an_empty_node():
 
 def test_every_tool_takes_the_same_containers():
     tree = {"n": Frozen(2.0, [3.0]), "t": (np.ones(2),)}
-    y, back = pullback(lambda t: t["n"].a * t["n"].b[0] * t["t"][0], tree)
+    _, back = pullback(lambda t: t["n"].a * t["n"].b[0] * t["t"][0], tree)
     (bar,) = back(np.array([1.0, 2.0]))
     assert bar["n"] == Frozen(9.0, [6.0])
     close(bar["t"][0], [6.0, 12.0])

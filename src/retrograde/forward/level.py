@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from retrograde.trace.call import Binding, Operand, distribute
 from retrograde.trace.handle import make
 from retrograde.trace.level import Level, Node, set_aside, some_are_asked
@@ -18,14 +20,21 @@ class ForwardLevel(Level):
         aside = set_aside(self, ()) if some_are_asked() else None
         if aside is not None:
             return aside(y)
-        return make(y, node[1].push(node, y), self)
+        op = node[1]
+        if op.is_quiet:
+            return make(y, op.push(node, y), self)
+        # A partial may well be infinite where its tangent is zero; that is no news to the user.
+        with np.errstate(all="ignore"):
+            return make(y, op.push(node, y), self)
 
     def apply(self, binding: Binding, active: list[Operand]) -> Any:
+        self.number()  # raises, once the transform has ended
         y = binding.y
         aside = set_aside(self, ()) if some_are_asked() else None
         if aside is not None:
             return aside(y)
-        y_dot = binding.matched(binding.push(binding.tangents(active)))
+        with np.errstate(all="ignore"):
+            y_dot = binding.matched(binding.push(binding.tangents(active)))
         if not isinstance(y, tuple | list):
             return make(y, y_dot, self)
         return distribute(y, lambda i, value: make(value, y_dot[i], self))

@@ -7,9 +7,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from retrograde.errors import InputError
+from retrograde.reverse.graph import nodes_behind
 from retrograde.reverse.loss import check_loss
 from retrograde.reverse.params import Grads, Params
 from retrograde.reverse.tape import Tape
+from retrograde.trace.handle import is_traced
+from retrograde.trace.recording import PARAMS
 from retrograde.trace.running import interruptible
 from retrograde.trace.structure import Inputs, finished, zero_like
 
@@ -85,9 +88,23 @@ def _of_params(name: str, f: Callable[..., Any], params: Params, kwargs: dict[st
     links = [leaf.link for leaf in leaves.values()]
     y = tape.record(f, (), kwargs, leaves)
     check_loss(y, name)
+    if is_traced(y) and y.level is PARAMS:
+        _check_not_from_elsewhere(y, params)
     value, bars = _sweep_loss(tape, y, links)
     grads = [None if bar is None else finished(bar, p.value) for bar, p in zip(bars, params, strict=True)]
     return value, Grads(params, grads)
+
+
+def _check_not_from_elsewhere(y: Any, params: Params) -> None:
+    """Refuse a loss that another thread computed of the parameters: there they do not belong to the transform."""
+    nodes, _ = nodes_behind([y.link])
+    mine = {p.node[0] for p in params}
+    if any(node[0] in mine for node in nodes):
+        raise InputError(
+            "the loss depends on the parameters through a thread that knows nothing of the transform",
+            "ThreadPoolExecutor.submit: its work knows the transform in which it was submitted",
+            "contextvars.copy_context().run as the target of a thread of your own",
+        )
 
 
 def _sweep_loss(tape: Tape, y: Any, links: list[Any]) -> tuple[Any, list[Any]]:
@@ -121,11 +138,18 @@ def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) ->
 
 
 def _grad(f: Callable[..., Any], argnums: int | tuple[int, ...], /, *args: Any, **kwargs: Any) -> Any:
-    return _value_and_grad(f, argnums, *args, **kwargs)[1]
+    return _with_zeros("grad", f, argnums, args, kwargs)[1]
+
+
+def _value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...], /, *args: Any, **kwargs: Any) -> Any:
+    return _with_zeros("value_and_grad", f, argnums, args, kwargs)
 
 
 @interruptible
-def _value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...], /, *args: Any, **kwargs: Any) -> Any:
+def _with_zeros(
+    name: str, f: Callable[..., Any], argnums: int | tuple[int, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Any]:
+    """The value of `f` and its gradient, with zeros where no path leads to the output."""
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     for number in numbers:
         if not -len(args) <= number < len(args):
@@ -139,7 +163,7 @@ def _value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...], /, *a
     for i, arg in zip(places, inputs.args, strict=True):
         lifted[i] = arg
     y = tape.record(f, tuple(lifted), kwargs)
-    check_loss(y, "grad")
+    check_loss(y, name)
     value, bars = _sweep_loss(tape, y, inputs.links)
     for i, (link, primal) in enumerate(zip(inputs.links, inputs.primals, strict=True)):
         if link is not None:

@@ -9,17 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.errors import FrozenBufferError, RetrogradeError
+from retrograde.errors import FrozenBufferError, NotAnArrayError
 from retrograde.trace.constant import released, constant
 from retrograde.trace.creation import array_of
 from retrograde.trace.handle import make, plain
 from retrograde.trace.indexing import getitem
 from retrograde.trace.views import View
 from retrograde.trace.writing import write
-
-
-class BufferError(RetrogradeError, TypeError):
-    """A Buffer was used as an array."""
 
 
 class Buffer:
@@ -160,7 +156,7 @@ class Buffer:
     # --- everything that would take it for an array
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise BufferError(
+        raise NotAnArrayError(
             "a Buffer is not an array: NumPy functions and operators do not take it",
             "b.copy(), the array (the Buffer is frozen then)",
             "b[:], a copy of what it holds now",

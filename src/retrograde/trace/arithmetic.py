@@ -21,32 +21,36 @@ _LARGE = 2**18
 
 def times(x_bar: Any, partial: Any) -> Any:
     """`x_bar * partial`, where a zero of `x_bar` gives zero though the partial be infinite or NaN."""
-    if type(partial) is np.ndarray and partial.nbytes >= _LARGE and getrefcount(partial) == _TEMPORARY:
-        return _times_into(x_bar, partial)
+    if type(partial) is np.ndarray and partial.nbytes >= _LARGE:
+        return _large_product(x_bar, partial, getrefcount(partial) == _TEMPORARY)
     product = x_bar * partial
     return times_masked(x_bar, partial) if shows_nan(product) else product
 
 
 def times_last(x_bar: Any, partial: Any) -> Any:
     """`times`, called where the caller's own name of the partial is used for the last time."""
-    if type(partial) is np.ndarray and partial.nbytes >= _LARGE and getrefcount(partial) == _NAMED:
-        return _times_into(x_bar, partial)
+    if type(partial) is np.ndarray and partial.nbytes >= _LARGE:
+        return _large_product(x_bar, partial, getrefcount(partial) == _NAMED)
     product = x_bar * partial
     return times_masked(x_bar, partial) if shows_nan(product) else product
 
 
-def _times_into(x_bar: Any, partial: np.ndarray[Any, Any]) -> Any:
-    if not _is_like(x_bar, partial) or not _is_own(partial):
+def _large_product(x_bar: Any, partial: np.ndarray[Any, Any], is_free: bool) -> Any:
+    """`times` for a large partial, which is overwritten if it `is_free`."""
+    if is_free and _is_like(x_bar, partial) and _is_own(partial):
+        product = np.multiply(x_bar, partial, out=partial)
+    else:
         product = x_bar * partial
-        return times_masked(x_bar, partial) if shows_nan(product) else product
-    product = np.multiply(x_bar, partial, out=partial)
+    if _is_uniform(x_bar) and x_bar.flat[0] != 0:
+        # The cotangent of a sum: there is no zero whose product could be NaN.
+        return product
     return np.where(x_bar == 0, 0.0, product) if shows_nan(product) else product
 
 
 def scaled(x_bar: Any, factor: float) -> Any:
     """`x_bar * factor`, called where the caller's own name of `x_bar` is used for the last time."""
     if type(x_bar) is np.ndarray and x_bar.nbytes >= _LARGE:
-        if not any(x_bar.strides):
+        if _is_uniform(x_bar):
             # A broadcast number stays one.
             return np.broadcast_to(x_bar.flat[0] * factor, x_bar.shape)
         if getrefcount(x_bar) == _NAMED and _is_own(x_bar):
@@ -81,6 +85,11 @@ def conj(x: Any) -> Any:
     """The complex conjugate; what is real is returned as it is."""
     value = plain(x)
     return np.conj(x) if type(value) is not float and np.iscomplexobj(value) else x
+
+
+def _is_uniform(x: Any) -> bool:
+    """Whether an array is one number, broadcast."""
+    return type(x) is np.ndarray and not any(x.strides)
 
 
 def _is_own(x: np.ndarray[Any, Any]) -> bool:

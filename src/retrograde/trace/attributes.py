@@ -1,17 +1,21 @@
 """The attributes and methods that a traced value shares with ndarray.
 
-Each method calls the NumPy function of the same name, so that its derivative stands in one place; the methods that
-would change an array in place are in `mutation.py`.
+Each method calls the NumPy function of the same name, so that its derivative stands in one place. What changes an array
+in place computes the new contents and writes them with `self[...] = `.
+
+All names stand here one by one: a `__getattr__` for those that have no derivative would make every read of a slot
+(`x.primal`) three times slower, since Python specialises none in a class that has one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from retrograde.errors import ConversionError
+from retrograde.errors import ConversionError, MissingAttributeError, MutationError, UnsupportedArgumentError
+from retrograde.trace.conversions import describe, plain
 
 
 def _shape_arguments(args: tuple[Any, ...]) -> Any:
@@ -26,20 +30,54 @@ class Attributes:
 
     if TYPE_CHECKING:
         primal: Any
+        is_free: Callable[[], bool]
+        __setitem__: Callable[[Any, Any], None]
+        __getitem__: Callable[[Any], Any]
+        __iter__: Callable[[], Iterator[Any]]
 
     # A Python number has none of these; but a traced one answers like the 0-d value that NumPy would make of it, so that
     # rules need not ask which they were given.
-    shape = property(lambda x: getattr(x.primal, "shape", ()))
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return getattr(self.primal, "shape", ())
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        raise MutationError("x.shape = ... would change the shape of a traced array in place", "x = x.reshape(...)")
+
     ndim = property(lambda x: getattr(x.primal, "ndim", 0))
     size = property(lambda x: getattr(x.primal, "size", 1))
     dtype = property(lambda x: x.primal.dtype if hasattr(x.primal, "dtype") else np.dtype(type(x.primal)))
     itemsize = property(lambda x: x.dtype.itemsize)
     nbytes = property(lambda x: x.size * x.dtype.itemsize)
     strides = property(lambda x: x.primal.strides)
+    device = "cpu"
     T = property(lambda x: np.transpose(x))
     mT = property(lambda x: np.matrix_transpose(x))
-    real = property(lambda x: np.real(x))
-    imag = property(lambda x: np.imag(x))
+
+    @property
+    def real(self) -> Any:
+        return np.real(self)
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self[...] = value + 1j * self.imag if self.dtype.kind == "c" else value
+
+    @property
+    def imag(self) -> Any:
+        return np.imag(self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self[...] = self.real + 1j * value
+
+    @property
+    def flat(self) -> Flat:
+        return Flat(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        Flat(self)[:] = value
 
     def reshape(self, *shape: Any, order: str = "C") -> Any:
         return np.reshape(self, _shape_arguments(shape), order=order)
@@ -48,27 +86,50 @@ class Attributes:
         return np.transpose(self, _shape_arguments(axes) if axes else None)
 
     def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Any:
-        if np.dtype(dtype).kind in "iub" and np.dtype(dtype) != self.dtype:
+        dtype = np.dtype(dtype)
+        value = plain(self)
+        if casting != "unsafe" and not np.can_cast(self.dtype, dtype, casting):  # type: ignore[arg-type]
+            return np.asarray(value).astype(dtype, casting=casting)  # type: ignore[arg-type]  # NumPy says what is wrong
+        if dtype.kind not in "fc" and dtype != self.dtype and not self.is_free():
+            if self.dtype.kind not in "fc":
+                return np.asarray(value).astype(dtype)[()]
             raise ConversionError(
-                f"x.astype({np.dtype(dtype)}) would lose the derivative of a traced {self.dtype}",
+                f"x.astype({dtype}) would lose the derivative of a traced {self.dtype}",
                 "np.trunc(x) or np.rint(x), which keep a (zero) derivative",
                 "dropgrad(x).astype(...), where the derivative is not wanted",
             )
-        return np.astype(self, np.dtype(dtype))
+        if not copy and dtype == self.dtype:
+            return self
+        if not isinstance(value, np.ndarray | np.generic):
+            return np.astype(np.reshape(self, ()), dtype)[()]  # type: ignore[arg-type]
+        return np.astype(self, dtype)  # type: ignore[arg-type]
+
+    def view(self, dtype: Any = None, type: Any = None) -> Any:
+        if (dtype is not None and dtype is not np.ndarray and np.dtype(dtype) != self.dtype) or type not in (None, np.ndarray):
+            raise UnsupportedArgumentError(
+                f"x.view({dtype or type}) would take the bytes of {describe(self)} for something else",
+                "x.astype(dtype), x.real and x.imag, or a slice of x",
+            )
+        return self[...] if isinstance(plain(self), np.ndarray) else self
 
     def flatten(self, order: str = "C") -> Any:
-        return np.ravel(self, order=order)
+        # Not a view, whatever the layout.
+        return np.copy(np.ravel(self, order=order))  # type: ignore[arg-type]
 
-    def dot(self, b: Any) -> Any:
-        return np.dot(self, b)
+    def dot(self, b: Any, out: Any = None) -> Any:
+        return np.dot(self, b) if out is None else np.dot(self, b, out)
 
     def item(self, *index: Any) -> Any:
-        if not index:
-            return np.reshape(self, ())[()]
-        return self[index] if len(index) > 1 else np.ravel(self)[index[0]]  # type: ignore[index]
+        if len(index) == 1 and not isinstance(index[0], tuple):
+            return self.flat[index[0]]
+        if index:
+            return self[index if len(index) > 1 else index[0]]
+        if self.size != 1:
+            raise ValueError("can only convert an array of size 1 to a Python scalar")
+        return self[(0,) * self.ndim] if isinstance(plain(self), np.ndarray) else self
 
     def tolist(self) -> Any:
-        return [row.tolist() for row in self] if self.ndim else self.item()  # type: ignore[attr-defined]
+        return [row.tolist() for row in self] if self.ndim else self.item()
 
     def compress(self, condition: Any, axis: Any = None) -> Any:
         return np.compress(condition, self, axis=axis)
@@ -78,6 +139,33 @@ class Attributes:
 
     def is_integer(self) -> bool:
         return bool(self.primal.is_integer())
+
+    # Changes in place.
+
+    def fill(self, value: Any) -> None:
+        if np.ndim(value):
+            raise ValueError("setting an array element with a sequence.")
+        self[...] = value
+
+    def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None) -> None:
+        self[...] = np.sort(self, axis=axis, kind=kind, order=order, stable=stable)  # type: ignore[call-overload]
+
+    def partition(self, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None) -> None:
+        self[...] = np.partition(self, kth, axis=axis, kind=kind, order=order)  # type: ignore[call-overload]
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        if mode != "raise":
+            indices = np.arange(self.size).take(indices, mode=mode)  # type: ignore[call-overload]
+        self.flat[np.ravel(indices)] = values
+
+    def resize(self, *shape: Any, refcheck: bool = True) -> None:
+        raise MutationError("x.resize(...) would change the shape of a traced array in place", "x = np.resize(x, shape)")
+
+    def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
+        raise MutationError(
+            "x.setflags(...) of a traced array has no effect: its memory is not its own",
+            "leave it out; np.copy(x), where writes must not reach x",
+        )
 
 
 def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -98,3 +186,85 @@ for _name in (
 setattr(Attributes, "conj", Attributes.conjugate)
 setattr(Attributes, "choose", _method("choose", np.choose))
 setattr(Attributes, "copy", _method("copy", np.copy))
+
+
+class Flat:
+    """`x.flat`: the elements of an array in one row, to read, to go through and to write to.
+
+    Positions are turned into indices of the array, so that a single element costs what it costs by its own index.
+    """
+
+    __slots__ = ("base",)
+
+    def __init__(self, base: Any) -> None:
+        self.base = base
+
+    def __len__(self) -> int:
+        size: int = self.base.size
+        return size
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self.base[index] for index in np.ndindex(self.base.shape))
+
+    def __getitem__(self, key: Any) -> Any:
+        # A copy, as NumPy's: what an array of indices gives is never a view.
+        return self.base[self._indices(key)]
+
+    def __setitem__(self, key: Any, values: Any) -> None:
+        indices = self._indices(key)
+        count = np.size(indices[0]) if indices else 1
+        if np.ndim(values) or isinstance(values, list | tuple):
+            # Values that are too few are repeated, as NumPy does it.
+            values = np.reshape(np.resize(np.array(values), count), np.shape(indices[0]) if indices else ())
+        self.base[indices] = values
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.ravel(self.base).__array__(dtype, copy)
+
+    def copy(self) -> Any:
+        """The elements, in an array of their own."""
+        return self.base.flatten()
+
+    def _indices(self, key: Any) -> tuple[Any, ...]:
+        places = np.arange(len(self))[key]
+        return np.unravel_index(places, self.base.shape) if self.base.shape else ()
+
+
+# What arrays (and numbers) have beyond this. It would hand out the memory itself, or a plain value; so only those have it
+# that are plain in truth, and integers, which stay what they are.
+_ELSEWHERE = {
+    "base": "np.shares_memory and the like on data(x)",
+    "byteswap": "data(x).byteswap()",
+    "ctypes": "data(x).ctypes, for compiled code that only reads; primitive, to give that code a derivative rule",
+    "data": "data(x), Retrograde's function: the plain value",
+    "dump": "np.save(file, data(x))",
+    "dumps": "pickle.dumps(data(x))",
+    "flags": "data(x).flags; np.ascontiguousarray(x) and np.asfortranarray(x), for another layout",
+    "getfield": "x.real and x.imag, or a slice of x",
+    "setfield": "x.real = ..., x.imag = ..., or x[...] = ...",
+    "to_device": "x as it is",
+    "tobytes": "data(x).tobytes()",
+    "tofile": "data(x).tofile(file)",
+    "as_integer_ratio": "data(x).as_integer_ratio()",
+    "hex": "data(x).hex()",
+    "numerator": "data(x).numerator",
+    "denominator": "data(x).denominator",
+    "bit_length": "data(x).bit_length()",
+    "bit_count": "data(x).bit_count()",
+    "to_bytes": "data(x).to_bytes()",
+}  # fmt: skip
+
+
+def _missing(name: str, way: str) -> property:
+    def missing(self: Any) -> Any:
+        value = plain(self)
+        held = getattr(value, name)  # Python's own error, where the value has no such attribute
+        if self.is_free() or isinstance(value, int | np.integer):
+            return held
+        raise MissingAttributeError(f"x.{name} does not exist for {describe(self)}: it would lose the derivative", way)
+
+    return property(missing)
+
+
+for _name, _way in _ELSEWHERE.items():
+    setattr(Attributes, _name, _missing(_name, _way))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from retrograde.trace.level import Level
 
 _DROP = "dropgrad(x), or a block `with ignore():`, where the derivative is not wanted"
+_WRITE = "np.array([...]), np.stack or a Buffer, where x was written into an array that was made outside of the function"
 
 
 class Conversions:
@@ -26,28 +27,43 @@ class Conversions:
         level: Level
 
     def __float__(self) -> float:
-        return float(self.release("float(x)", "keep x as it is; np.* and math.* functions take it"))
+        return float(
+            self.release(
+                "float(x)",
+                "x as it is: np.* and math.* functions take it",
+                "math.sin(x) or np.sin(x), where a function was bound early (`from math import sin` in another module, "
+                "a default argument): it is taken over as an attribute of its module",
+                _WRITE,
+            )
+        )
 
     def __int__(self) -> int:
+        value = plain(self)
+        if _is_integer(value):
+            return int(value)
         return int(self.release("int(x)", "np.floor(x), np.trunc(x) or np.rint(x), which keep a (zero) derivative"))
 
     def __complex__(self) -> complex:
         return complex(self.release("complex(x)", "x + 0j, or x + 1j * y"))
 
     def __index__(self) -> int:
-        value = _plain(self)
-        if isinstance(value, int | np.integer) or (isinstance(value, np.ndarray) and value.dtype.kind in "iu"):
+        value = plain(self)
+        if _is_integer(value):
             return int(value)
         return int(self.release("the use of x as an index", "an integer argument, which stays an integer"))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        value = _plain(self)
+        value = plain(self)
         if isinstance(value, int):
             # An integer argument keeps its value: it may be a size or a count wherever NumPy takes one.
             return np.asarray(value, dtype=dtype)
         value = self.release(
             "the conversion to a plain array (np.asarray(x), or a function that makes one)",
             "a NumPy function of x: it works on traced values as they are",
+            "np.array([...]) around a list of traced values that a NumPy function is given: np.sin(np.array([a, b]))",
+            "np.array(x), where a function was bound early (`from numpy import array` in another module, a default "
+            "argument): it is taken over as an attribute of its module",
+            _WRITE,
             "primitive, to give a function from elsewhere a derivative rule",
         )
         value = np.asarray(value, dtype=dtype)
@@ -55,12 +71,18 @@ class Conversions:
 
     def release(self, what: str, *ways: str) -> Any:
         """The plain value where nothing is lost by that: inside `ignore()`, and for values without a derivative."""
+        if not self.is_free():
+            raise ConversionError(f"{what} would lose the derivative of {describe(self)}", *ways, _DROP)
+        return plain(self)
+
+    def is_free(self) -> bool:
+        """Whether the plain value can be had without the loss of a derivative."""
         x: Any = self
         while isinstance(x, Conversions):
             if x.level.depth >= 0 and not is_ignored(x.level):
-                raise ConversionError(f"{what} would lose the derivative of {describe(self)}", *ways, _DROP)
+                return False
             x = x.primal
-        return x
+        return True
 
     def __hash__(self) -> int:
         raise HashError(
@@ -69,6 +91,8 @@ class Conversions:
         )
 
     def __reduce_ex__(self, protocol: Any) -> Any:
+        if self.is_free():
+            return plain(self).__reduce_ex__(protocol)
         raise PickleError(
             f"{describe(self)} belongs to a running transform and cannot be pickled",
             "data(x), the plain value",
@@ -82,33 +106,38 @@ class Conversions:
         return self.copy()  # type: ignore[attr-defined]
 
     def __bool__(self) -> bool:
-        return bool(_plain(self))
+        return bool(plain(self))
 
     def __len__(self) -> int:
-        return len(_plain(self))
+        return len(plain(self))
 
     def __contains__(self, item: Any) -> bool:
-        return _plain(item) in _plain(self)
+        return plain(item) in plain(self)
 
     def __format__(self, spec: str) -> str:
-        return format(_plain(self), spec)
+        return format(plain(self), spec)
 
     def __str__(self) -> str:
-        return str(_plain(self))
+        return str(plain(self))
 
     def __repr__(self) -> str:
-        return f"traced({_plain(self)!r})" if self.level.depth >= 0 else repr(_plain(self))
+        return f"traced({plain(self)!r})" if self.level.depth >= 0 else repr(plain(self))
 
 
 def describe(x: Any) -> str:
     """A traced value as error messages name it."""
-    value = _plain(x)
+    value = plain(x)
     if isinstance(value, np.ndarray) and value.ndim:
         return f"a traced array of shape {value.shape} and dtype {value.dtype}"
     return f"the traced number {value}"
 
 
-def _plain(x: Any) -> Any:
+def plain(x: Any) -> Any:
     while isinstance(x, Conversions):
         x = x.primal
     return x
+
+
+def _is_integer(value: Any) -> bool:
+    """Whether a plain value is an integer, which a traced one may be used for: as a size, a count, an index."""
+    return isinstance(value, int | np.integer) or (isinstance(value, np.ndarray) and value.dtype.kind in "iu")

@@ -10,19 +10,23 @@ from retrograde.rules.points import call as point
 from retrograde.rules.points import real
 from retrograde.rules.table import RULES, linear
 from retrograde.trace.call import call
-from retrograde.trace.handle import is_traced
+from retrograde.trace.handle import HANDLES, is_traced
 
 
 def contains_traced(tree: Any) -> bool:
     """Whether a traced value is in a nested list or tuple."""
-    if isinstance(tree, list | tuple):
-        return any(contains_traced(item) for item in tree)
-    return is_traced(tree)
+    if type(tree) in HANDLES or not isinstance(tree, (list, tuple)):
+        return is_traced(tree)
+    # Long lists of numbers are looked through without a loop in Python.
+    kinds = set(map(type, tree))
+    if not kinds.isdisjoint(HANDLES):
+        return True
+    return any(issubclass(kind, (list, tuple)) for kind in kinds) and any(map(contains_traced, tree))
 
 
 def array_of(tree: Any) -> Any:
     """`np.array(tree)` of nested lists and tuples in which traced values stand; a traced value as it is."""
-    if not isinstance(tree, list | tuple):
+    if type(tree) in HANDLES or not isinstance(tree, (list, tuple)):
         return tree
     rows = [array_of(item) for item in tree]
     if not any(is_traced(row) for row in rows):

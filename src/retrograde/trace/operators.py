@@ -42,6 +42,7 @@ def {name}(x, o):
     if kind is Traced or kind in HANDLES:
         other = o.level
         if other is level:
+            {same}
             y = o; o = y.primal
             r = {apply}
             if type(p) is ndarray:
@@ -113,6 +114,7 @@ def binary(rule: Elementwise, apply: str = "function({}, {})", function: Callabl
             name=name,
             mirror=mirror,
             apply=apply.format(a, b),
+            same="if o is x: return square(x)" if rule.function is np.multiply else "",
             links="x.link, y.link" if is_left else "y.link, x.link",
             likes="like_of(p), like_of(o)" if is_left else "like_of(o), like_of(p)",
             keep_both=_kept(rule, (True, True), here),
@@ -120,6 +122,9 @@ def binary(rule: Elementwise, apply: str = "function({}, {})", function: Callabl
         )
         suffix = "" if is_left else "_REFLECTED"
         source = source.replace(" ONE", f" ONE{suffix}")
+        if rule.function is np.multiply:
+            # A square has one partial where a product has two.
+            scope["square"] = unary(_rule(np.square), "{} * {}".format("{0}", "{0}"))
         scope |= {f"ONE{suffix}": elementwise_op(rule, one, False), f"ONE{suffix}_FITTED": elementwise_op(rule, one, True)}
         exec(compile(source, f"<retrograde {rule.name}>", "exec"), scope)
     return scope[left], scope[right]
@@ -287,14 +292,15 @@ def _matmul(x: Any, y: Any) -> Any:
 
 
 def _round(x: Any, digits: Any = None) -> Any:
-    if isinstance(plain(x), np.ndarray) or digits is not None:
+    if isinstance(plain(x), np.ndarray | np.generic):
         return np.round(x, digits or 0)
-    return _round_to_integer()(x)
+    return _python_round(digits)(x)
 
 
 @functools.cache
-def _round_to_integer() -> Any:
-    return unary(_rule(np.rint), "round({})")
+def _python_round(digits: int | None) -> Any:
+    """`round` of Python numbers, whose last digit is not always NumPy's."""
+    return unary(_rule(np.rint), f"round({{}}, {digits})" if digits is not None else "round({})")
 
 
 def _on_plain(function: Callable[[Any, Any], Any], reflected: bool = False) -> Callable[[Any, Any], Any]:

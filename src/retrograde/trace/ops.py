@@ -42,9 +42,10 @@ class Op:
         parents: how many links a node has.
         owns: whether `pull` takes an owned `Accumulator` as it is.
         repeatable: whether a sweep may run it twice; false for hooks and users' own rules.
+        is_quiet: whether `push` computes nothing that could be infinite where the function is not.
     """
 
-    __slots__ = ("careful", "name", "owns", "parents", "pull", "push", "repeatable")
+    __slots__ = ("careful", "is_quiet", "name", "owns", "parents", "pull", "push", "repeatable")
 
     def __init__(
         self,
@@ -55,6 +56,7 @@ class Op:
         careful: Pull | None = None,
         owns: bool = False,
         repeatable: bool = True,
+        is_quiet: bool = True,
     ) -> None:
         self.name = name
         self.parents = parents
@@ -63,6 +65,7 @@ class Op:
         self.push = push
         self.owns = owns
         self.repeatable = repeatable
+        self.is_quiet = is_quiet
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -167,7 +170,8 @@ def elementwise_op(rule: Elementwise, active: tuple[bool, ...], fitted: bool) ->
     push_text = f"def push(node, y_result):\n{unpack}    return {f'match({total}, y_result)' if fitted else total}\n"
     source = pull_text() + careful_text() + push_text
     exec(compile(source, f"<retrograde rule {rule.name}>", "exec"), names)
-    return Op(rule.name, len(links), names["pull"], names["push"], names["careful"])
+    is_quiet = all(isinstance(partial, float) or partial in kept for partial in partials)
+    return Op(rule.name, len(links), names["pull"], names["push"], names["careful"], is_quiet=is_quiet)
 
 
 def _partial_text(partial: Any, name: str, names: dict[str, Any]) -> str | float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -138,7 +139,11 @@ def _released(tree: Any) -> Any:
 
 
 def _name(function: Any) -> str:
-    return f"{getattr(function, '__module__', None) or type(function).__module__}.{function.__name__}"
+    name: str = function.__name__
+    for module in (np, sys.modules.get("scipy.special")):
+        if getattr(module, name, None) is function:
+            return f"{module.__name__ if module is not np else 'np'}.{name}"
+    return f"{getattr(function, '__module__', None) or type(function).__module__}.{name}"
 
 
 def missing_rule(function: Any) -> MissingRuleError:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from retrograde.errors import EndedError
 from retrograde.trace.call import Binding, Operand, distribute
 from retrograde.trace.handle import Traced, is_traced, make
-from retrograde.trace.level import Level, Node, Suspension, ended, never_ends, set_aside, suspended
+from retrograde.trace.level import Level, Node, Suspension, never_ends, set_aside, suspended
 from retrograde.trace.ops import LEAF, OUTPUT, general_op
 from retrograde.trace.views import View
 from retrograde.trace.writing import NOWHERE
@@ -101,7 +102,15 @@ def blindly(level: Level) -> Iterator[tuple[Suspension, BlindLevel]]:
         with suspended(Suspension(level, blind.hold)) as suspension:
             yield suspension, blind
     finally:
-        blind.number = ended
+        blind.number = _left
+
+
+def _left() -> int:
+    raise EndedError(
+        "a value that was computed inside of checkpointed(f, ...) or forwarddiff(f, ...) was used outside of f",
+        "return it from f",
+        "call f directly, without checkpointed",
+    )
 
 
 def _parameter_level() -> RecordingLevel:
