@@ -51,7 +51,12 @@ def puller(rule: Rule, point: Point) -> Callable[[Any], list[Any]]:
     y = locked(rule.function(*args, **kwargs))
 
     if isinstance(rule, Elementwise):
-        partials = [partial_value(partial, y, args) for partial in rule.partials]
+        # A partial in an argument without a derivative may refuse to be computed.
+        wanted = [isinstance(template, Slot) for template in point.args]
+        partials = [
+            partial_value(partial, y, args) if is_wanted else None
+            for partial, is_wanted in zip(rule.partials, wanted, strict=True)
+        ]
 
         def pull_elementwise(y_bar: Any) -> list[Any]:
             result: list[Any] = [None] * len(point.leaves)

@@ -52,22 +52,22 @@ def plain_inner(g: Callable[[Any], Any], x: Any, live: list[Any]) -> Any:
     """The gradient of `g` at its own copy of `x` by differences; what `g` does to the arrays in `live` is done once."""
     before = [array.copy() for array in live]
     x_bar = np.zeros_like(x)
-    for i in range(x.size):
+    for i in range(np.size(x)):
         for k, weight in ((1, 3 / 4), (2, -3 / 20), (3, 1 / 60)):
             for sign in (1, -1):
-                moved = x.copy(order="K")
+                moved = np.copy(x)
                 moved.flat[i] += sign * k * 1e-2
-                x_bar.flat[i] += sign * weight / 1e-2 * g(moved)
+                x_bar.flat[i] += sign * weight / 1e-2 * g(moved if isinstance(x, np.ndarray) else moved.item())
                 for array, old in zip(live, before, strict=True):
                     if array.flags.writeable:
                         array[...] = old
-    g(x.copy(order="K"))
-    return x_bar
+    g(np.copy(x) if isinstance(x, np.ndarray) else x)
+    return x_bar if isinstance(x, np.ndarray) else x_bar[()]
 
 
 def traced_inner(g: Callable[[Any], Any], x: Any, live: list[Any]) -> Any:
     x_bar = gradient(g, x)[0]
-    return np.zeros(np.shape(x)) if x_bar is None else x_bar
+    return np.zeros(np.shape(x))[()] if x_bar is None else x_bar
 
 
 def filled(x: Any) -> Buffer:
@@ -90,8 +90,10 @@ class Argument:
     layout: str
 
     def array(self, values: Any = None) -> Any:
-        """A new array of this layout, with these values or others."""
+        """A new array of this layout, with these values or others; or a number, if it is one."""
         values = self.values if values is None else values
+        if self.layout == "number":
+            return values.item()
         shape, dtype = values.shape, values.dtype
         if self.layout == "Fortran":
             array = np.zeros(shape, dtype, order="F")
@@ -174,6 +176,9 @@ class _Growth:
             shape = self.pick([first, first[-1:], self._shape()]) if k else first
             values = 1.2 * np.cos(1.0 + 1.7 * k + 2.3 * np.arange(math.prod(shape))).reshape(shape)
             layout = self.pick(layouts)
+            if k and not self.buffered and self.chance(6):
+                shape, values = (), values.ravel()[0].reshape(())
+                layout = self.pick(["number", "C"])
             if layout == "Fortran" and len(shape) < 2:
                 layout = "C"
             self.arguments.append(Argument(values, layout))
@@ -491,7 +496,8 @@ class _Growth:
         key = f"({key})" if "," in key or key in ("...", "None") else key
         if ":" in key:
             return None
-        return f"np.{self.pick(['add', 'subtract'])}.at({name}, {key}, {self.atom(shape)})"
+        # NumPy (2.4) reads past the end of values that it has to broadcast, and says nothing of values that overlap.
+        return f"np.{self.pick(['add', 'subtract'])}.at({name}, {key}, np.ones({shape}) * {self.atom(shape)})"
 
     # --- complex numbers
 
@@ -521,11 +527,14 @@ class _Growth:
 
     def _inner(self) -> str:
         """A function of `u` that writes into `u`, and into arrays outside of it what does not depend on `u`."""
-        x = self.array()
+        numbers = [name for name, value in self.values() if not isinstance(value, np.ndarray)]
+        x = self.pick(numbers) if numbers and self.chance(3) else self.array()
         outside = [self.pick([self._write, self._augment])() for _ in range(self.choose(3))]
-        used = self.atom(self.scope[x].shape)
-        self.scope["u"] = np.array(self.scope[x])
-        place = f"u[{self.key('u')}]"
+        used = self.atom(np.shape(self.scope[x]))
+        if x in numbers:
+            used = self.array()
+        self.scope["u"] = self.scope[x] if x in numbers else np.array(self.scope[x])
+        place = "u" if x in numbers else f"u[{self.key('u')}]"
         shape = self.shape(place)
         inside = None if shape is None else f"{place} {self.pick(['=', '+=', '*='])} {self.expression(shape)}"
         del self.scope["u"]

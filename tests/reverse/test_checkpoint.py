@@ -11,9 +11,9 @@ from truth import close, differences
 
 from retrograde import (
     Buffer,
-    MutationError,
     Params,
     PullbackError,
+    RetrogradeError,
     back,
     checkpointed,
     grad,
@@ -369,7 +369,7 @@ def test_a_part_that_writes_into_a_buffer_from_outside_is_right_or_refused():
 
     try:
         (x_bar,) = gradient(f, X)
-    except MutationError as error:
+    except RetrogradeError as error:
         assert "checkpointed" in str(error)  # noqa: PT017
     else:
         close(x_bar, [3 * X[1], 3 * X[0]])

@@ -18,6 +18,7 @@ from retrograde import (
     LossError,
     RetrogradeError,
     ScalarError,
+    dropgrad,
     grad,
     gradient,
     istracked,
@@ -198,8 +199,8 @@ def test_an_integer_argument_serves_wherever_python_and_numpy_want_an_integer(te
 
     def f(n):
         got = make(n)
-        assert type(got) is type(want) or istracked(got)
         assert np.shape(got) == np.shape(want)
+        assert "empty" in text or np.array_equal(dropgrad(got), want)
         return 0.0
 
     gradient(f, 3)

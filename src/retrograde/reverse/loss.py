@@ -10,9 +10,15 @@ import numpy as np
 from retrograde.errors import LossError, ScalarError
 from retrograde.trace.handle import plain
 
+# What else can be done with an output that is no loss, for transforms of a function and for `back`.
+_WAYS = {
+    False: ("jacobian(f, x)", "y, back = pullback(f, x); back(seed)"),
+    True: ("back(y, y_bar), with a seed of the shape of y",),
+}
+
 
 def check_loss(y: Any, name: str) -> None:
-    """Refuse what has no gradient.
+    """Refuse what has no gradient; `name` is the transform that was called.
 
     Raises:
         ScalarError: `y` is not one real number.
@@ -27,31 +33,28 @@ def check_loss(y: Any, name: str) -> None:
         raise LossError(
             f"{name} needs a finite loss; the loss is {what}",
             "look for the operation: np.seterr(all='raise') makes NumPy stop there",
-            "y, back = pullback(f, x); back(1.0), which makes no such check",
+            f"{_WAYS[name == 'back'][-1]}, which makes no such check",
         )
 
 
 def _check_scalar(value: Any, name: str) -> None:
+    is_back = name == "back"
+    it_is = "y is" if is_back else "f returned"
+    ways = _WAYS[is_back]
     shape = np.shape(value) if isinstance(value, np.ndarray | np.generic | float | int | complex) else None
     if shape is None:
-        raise ScalarError(
-            f"{name} needs a real scalar; f returned {_described(value)}",
-            "return the loss alone from f",
-            "y, back = pullback(f, x), whose y may be a container of arrays",
-        )
+        raise ScalarError(f"{name} needs a real scalar; {it_is} {_described(value)}", "return the loss alone from f", *ways)
     if shape != ():
-        ways = ["reduce it, e.g. np.sum(f(x))", "jacobian(f, x)", "y, back = pullback(f, x); back(seed)"]
         if np.size(value) == 1:
-            ways.insert(0, "take its one element, e.g. f(x).item() or np.sum(f(x))")
-        raise ScalarError(f"{name} needs a real scalar; f returned an array of shape {shape}", *ways)
+            ways = (f"take its one element, e.g. {'y' if is_back else 'f(x)'}.item()", *ways)
+        reduction = f"reduce it, e.g. np.sum({'y' if is_back else 'f(x)'})"
+        raise ScalarError(f"{name} needs a real scalar; {it_is} an array of shape {shape}", reduction, *ways)
     if np.iscomplexobj(value):
         raise ScalarError(
-            f"{name} needs a real scalar; f returned the complex number {value}",
-            "make it real, e.g. np.abs(f(x)) ** 2 or np.real(f(x))",
-            "y, back = pullback(f, x); back(seed)",
+            f"{name} needs a real scalar; {it_is} the complex number {value}", "make it real, e.g. np.abs(y) ** 2", *ways
         )
     if np.asarray(value).dtype.kind not in "fiub":
-        raise ScalarError(f"{name} needs a real scalar; f returned {_described(value)}")
+        raise ScalarError(f"{name} needs a real scalar; {it_is} {_described(value)}", *ways)
 
 
 def _described(value: Any) -> str:

@@ -140,6 +140,9 @@ class Attributes:
     def is_integer(self) -> bool:
         return bool(self.primal.is_integer())
 
+    def __dir__(self) -> list[str]:
+        return [name for name in dir(type(self)) if name not in _ELSEWHERE]
+
     # Changes in place.
 
     def fill(self, value: Any) -> None:
@@ -245,14 +248,12 @@ _ELSEWHERE = {
     "to_device": "x as it is",
     "tobytes": "data(x).tobytes()",
     "tofile": "data(x).tofile(file)",
-    "as_integer_ratio": "data(x).as_integer_ratio()",
-    "hex": "data(x).hex()",
     "numerator": "data(x).numerator",
     "denominator": "data(x).denominator",
     "bit_length": "data(x).bit_length()",
     "bit_count": "data(x).bit_count()",
     "to_bytes": "data(x).to_bytes()",
-}  # fmt: skip
+}
 
 
 def _missing(name: str, way: str) -> property:

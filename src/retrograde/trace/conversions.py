@@ -46,6 +46,13 @@ class Conversions:
     def __complex__(self) -> complex:
         return complex(self.release("complex(x)", "x + 0j, or x + 1j * y"))
 
+    def as_integer_ratio(self) -> tuple[int, int]:
+        ratio: tuple[int, int] = self.release("x.as_integer_ratio()").as_integer_ratio()
+        return ratio
+
+    def hex(self) -> str:
+        return str(self.release("x.hex()").hex())
+
     def __index__(self) -> int:
         value = plain(self)
         if _is_integer(value):

@@ -1,6 +1,6 @@
 """Functions that NumPy's protocols do not cover, taken over while a transform runs.
 
-`np.array([x[0], 2.0])` and `math.sin(x)` never ask a traced value what to do. They are therefore replaced as
+`np.array([x[0], 2.0])`, `np.sum([x[0], x[1]])` and `math.sin(x)` never ask a traced value what to do. They are therefore replaced as
 attributes of their modules for as long as some transform runs, and in the globals of the user's own modules, where
 they were imported by name. With arguments that are not traced a replacement calls the original at once, whoever
 called it. Rejected: an ndarray subclass that poisons its buffer (not reliably loud), and rewriting the user's source (does
@@ -52,6 +52,7 @@ options = Options()
 
 _originals: dict[int, Callable[..., Any]] = {}
 _numpy: dict[str, Callable[..., Any]] = {}
+_linalg: dict[str, Callable[..., Any]] = {}
 _math: dict[str, Callable[..., Any]] = {}
 
 
@@ -64,7 +65,7 @@ def _replaces(module: Any, name: str, table: dict[str, Callable[..., Any]]) -> C
         @functools.wraps(original)
         def replaced(*args: Any, **kwargs: Any) -> Any:
             made = replacement(original, *args, **kwargs)
-            if type(made) in HANDLES and made.level.depth >= 0 and calling_frame(name) is None:
+            if module is np and type(made) in HANDLES and made.level.depth >= 0 and calling_frame(name) is None:
                 # Compiled code takes what it gets for an array; the original refuses the traced value.
                 return original(*args, **kwargs)
             return made
@@ -85,16 +86,25 @@ def _array(original: Any, object: Any, dtype: Any = None, *, copy: Any = True, n
     if not contains_traced(object):
         return writable(original(object, dtype, copy=copy, ndmin=ndmin, **kwargs), "array")
     x = _as_array(object, dtype)
+    if copy is True and x is object:
+        x = np.copy(x)
     if ndmin > x.ndim:
         x = np.reshape(x, (1,) * (ndmin - x.ndim) + x.shape)
-    return x.copy() if copy is True and x is object else x
+    return writable(x, "array")
 
 
 def _as_array_replacement(original: Any, a: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
     a = _outside_ignore(a)
     if not contains_traced(a):
-        return original(a, dtype, *args, **kwargs)
-    return _as_array(a, dtype)
+        made = original(a, dtype, *args, **kwargs)
+        return writable(made, original.__name__) if isinstance(a, list | tuple) else made
+    x = _as_array(a, dtype)
+    if kwargs.get("copy") and x is a:
+        x = np.copy(x)
+    if x.ndim == 0:
+        # Contiguous arrays have an axis.
+        x = np.reshape(x, original(0.0).shape)
+    return writable(x, original.__name__)
 
 
 for _name in ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray"):
@@ -145,7 +155,59 @@ def _full(original: Any, shape: Any, fill_value: Any, dtype: Any = None, **kwarg
 def _full_like(original: Any, a: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
     if not contains_traced(fill_value):
         return writable(original(a, fill_value, dtype, **kwargs), "full_like")
-    return call(np.full_like, (a, fill_value, dtype), kwargs)
+    return call(original, (a, fill_value, dtype), kwargs)
+
+
+# --- lists of traced values --------------------------------------------------------------------------------------
+
+# Functions that are called with lists: NumPy makes an array of a list before it asks anybody. No more of them, since
+# each costs every transform 50 ns; the others raise, and the error says `np.array([...])`. So do ufuncs, which programs
+# tell by their identity and whose methods they use.
+_TAKE_LISTS = (
+    "sum prod mean std var max min ptp median average sort argsort argmax argmin dot inner outer vdot cross einsum "
+    "cumsum cumprod diff interp trapezoid polyval clip where append"
+)
+# Only the first argument is an array; the others are shapes and the like, which may hold traced integers.
+_TAKE_ONE_LIST = "shape size ndim ravel reshape diag tile repeat"
+_TAKE_LISTS_OF_LISTS = "concatenate stack hstack vstack column_stack select"
+_LINALG_TAKE_LISTS = "norm det inv solve"
+
+_SEQUENCES = frozenset({list, tuple})
+
+
+def _array_if_traced(arg: Any) -> Any:
+    return array_of(arg) if type(arg) in _SEQUENCES and contains_traced(arg) else arg
+
+
+def _arrays_if_traced(arg: Any) -> Any:
+    return [_array_if_traced(member) for member in arg] if type(arg) in _SEQUENCES else arg
+
+
+def _take_lists(module: Any, names: str, table: dict[str, Any], take: Callable[[Any], Any], count: int | None = None) -> None:
+    """Replace functions by themselves after `take` of their first `count` arguments (None: of all)."""
+    for name in names.split():
+        original = getattr(module, name)
+        table[name] = _originals[id(original)] = _taking_lists(original, take, count)
+
+
+def _taking_lists(original: Callable[..., Any], take: Callable[[Any], Any], count: int | None) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def replaced(*args: Any, **kwargs: Any) -> Any:
+        for arg in args:
+            if type(arg) in _SEQUENCES:
+                args = (*map(take, args[:count]), *args[len(args) if count is None else count :])
+                break
+        if kwargs and count is None:
+            kwargs = {name: take(value) for name, value in kwargs.items()}
+        return original(*args, **kwargs)
+
+    return replaced
+
+
+_take_lists(np, _TAKE_LISTS, _numpy, _array_if_traced)
+_take_lists(np, _TAKE_ONE_LIST, _numpy, _array_if_traced, 1)
+_take_lists(np, _TAKE_LISTS_OF_LISTS, _numpy, _arrays_if_traced)
+_take_lists(np.linalg, _LINALG_TAKE_LISTS, _linalg, _array_if_traced)
 
 
 # --- math --------------------------------------------------------------------------------------------------------
@@ -164,7 +226,12 @@ _PLAIN = ("isnan", "isinf", "isfinite", "isclose", "frexp", "floor", "ceil", "tr
 
 def _scalar(x: Any) -> Any:
     """A traced value as `math` takes it: an array of one element is its element."""
-    return x.item() if isinstance(plain(x), np.ndarray) else x
+    value = plain(x)
+    if type(value) is not np.ndarray:
+        return x
+    if value.size != 1:
+        float(value)  # NumPy says what is wrong with it
+    return x.item()
 
 
 def _elementwise(function: Any) -> Elementwise:
@@ -273,7 +340,29 @@ def _prod(original: Any, values: Any, *, start: Any = 1) -> Any:
 
 # --- switching ---------------------------------------------------------------------------------------------------
 
-# What was replaced, to be put back: (dictionary, names, originals) for each.
+
+class _Switch:
+    """The functions of one module that are replaced, prepared so that a transform costs two updates of a dictionary."""
+
+    __slots__ = ("before", "names", "read", "table", "values")
+
+    def __init__(self, module: Any, table: dict[str, Any]) -> None:
+        self.names = vars(module)
+        self.table = table
+        self.read = operator.itemgetter(*table)
+        # What stands there unless somebody else has replaced it, too.
+        self.values = self.read(self.names)
+        self.before = dict(zip(table, self.values, strict=True))
+
+    def present(self) -> dict[str, Any]:
+        """What stands there now."""
+        values = self.read(self.names)
+        return self.before if values == self.values else dict(zip(self.table, values, strict=True))
+
+
+_switches = [_Switch(np, _numpy), _Switch(np.linalg, _linalg), _Switch(math, _math)]
+
+# What was replaced, to be put back: (dictionary, originals) for each.
 _replaced: list[tuple[dict[str, Any], dict[str, Any]]] = []
 _found: dict[int, tuple[int, tuple[str, ...]]] = {}
 _thresholds = gc.get_threshold()
@@ -289,10 +378,10 @@ def _submit_in_context(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
 def install() -> None:
     """Take the functions over. Called when the first transform begins."""
     if options.intercept:
-        _replace(vars(np), _numpy)
-        # `math` is small enough to be noted whole, which is quicker.
-        _replaced.append((vars(math), dict(vars(math))))
-        vars(math).update(_math)
+        for switch in _switches:
+            # Noted before it is done: an interrupt in between restores what is there anyway.
+            _replaced.append((switch.names, switch.present()))
+            switch.names.update(switch.table)
     thread.ThreadPoolExecutor.submit = _submit_in_context  # type: ignore[method-assign]
     # A growing tape is all alive: collections find nothing and cost as much as the program itself.
     global _thresholds
@@ -308,12 +397,6 @@ def uninstall() -> None:
         names, before = _replaced[-1]
         names.update(before)
         _replaced.pop()
-
-
-def _replace(names: dict[str, Any], table: dict[str, Any]) -> None:
-    # Noted before it is done: an interrupt in between restores what is there anyway.
-    _replaced.append((names, {name: names[name] for name in table}))
-    names.update(table)
 
 
 def traceable(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -338,7 +421,8 @@ def replace_in_globals(f: Any) -> None:
         _found[id(names)] = (len(names), found)
     table = {name: _originals[id(names[name])] for name in found if id(names.get(name)) in _originals}
     if table and options.intercept:
-        _replace(names, table)
+        _replaced.append((names, {name: names[name] for name in table}))
+        names.update(table)
 
 
 levels.on_first_transform = install

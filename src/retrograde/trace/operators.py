@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from retrograde.rules import find
 from retrograde.rules.table import RULES, Elementwise
 from retrograde.trace.handle import FLOAT64, HANDLES, Traced, like_of, plain
 from retrograde.trace.ops import elementwise_op, residuals
@@ -185,7 +186,7 @@ class _Generated(dict[Any, Any]):
     """Functions of traced values by ufunc, generated when first asked for; None where the rule is of another kind."""
 
     def __missing__(self, function: Any) -> Any:
-        rule = RULES.get(function)
+        rule = find(function)
         made = None
         if isinstance(rule, Elementwise):
             if len(rule.partials) == 1:

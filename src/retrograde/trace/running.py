@@ -6,7 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from retrograde.errors import without_our_frames
+from retrograde.errors import RetrogradeError, without_our_frames
+from retrograde.trace.callers import package_of
 from retrograde.trace.handle import Traced
 from retrograde.trace.interception import replace_in_globals
 from retrograde.trace.level import CONTEXT, Level, begin, finish
@@ -29,18 +30,34 @@ def run(level: Level, work: Callable[[], Any], f: Callable[..., Any], leaves: di
     try:
         replace_in_globals(f)
         return work()
-    except ValueError as error:
-        if "setting an array element with a sequence" in str(error):
-            # NumPy says this where a traced value is assigned into a plain array.
-            error.add_note(
-                "retrograde: a traced value was written into a plain array, which would lose its derivative.\n"
-                "  1. np.array([...]) or np.stack([...]) of the values\n"
-                "  2. b = Buffer(x, n), which can be written to: b[i] = ..., then b.copy()"
-            )
+    except Exception as error:
+        _explain(error)
         raise
     finally:
         finish(level)
         CONTEXT.reset(token)
+
+
+_WRITTEN = """retrograde: a traced value was written into a plain array, which would lose its derivative.
+  1. np.array([...]) or np.stack([...]) of the values
+  2. b = Buffer(x, n), which can be written to: b[i] = ..., then b.copy()"""
+_COMPILED = """retrograde: compiled code of SciPy takes no traced values. If it was given one:
+  1. primitive(function).defpullback(...), to give the function of SciPy a derivative rule
+  2. dropgrad(x) as its argument, where its derivative is not wanted"""
+
+
+def _explain(error: Exception) -> None:
+    """Add the ways out to what others say when they meet a traced value."""
+    if isinstance(error, RetrogradeError) or any(note in getattr(error, "__notes__", ()) for note in (_WRITTEN, _COMPILED)):
+        return
+    if isinstance(error, ValueError) and "setting an array element with a sequence" in str(error):
+        error.add_note(_WRITTEN)
+        return
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is not None and package_of(trace.tb_frame) == "scipy":
+        error.add_note(_COMPILED)
 
 
 def interruptible(transform: Callable[P, R]) -> Callable[P, R]:
