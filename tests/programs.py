@@ -177,7 +177,7 @@ class _Growth:
             values = 1.2 * np.cos(1.0 + 1.7 * k + 2.3 * np.arange(math.prod(shape))).reshape(shape)
             layout = self.pick(layouts)
             if k and not self.buffered and self.chance(6):
-                shape, values = (), values.ravel()[0].reshape(())
+                shape, values = (), np.array(values.ravel()[0])
                 layout = self.pick(["number", "C"])
             if layout == "Fortran" and len(shape) < 2:
                 layout = "C"
@@ -433,7 +433,9 @@ class _Growth:
             other = self.array()
             options += [f"np.dot({name}, {other})", f"0.3 * {name} @ {name}.T", f"np.concatenate([{name}, {other}])"]
             options += [f"np.where(above({name}, {self.threshold(name)}), {name}, {self.atom(shape)})"]
-        return f"{self.name()} = {self.pick(options)}"
+        result = self.pick(options)
+        # A part of a Buffer is a copy, a part of an array is a view.
+        return f"{self.name()} = 1.0 * ({result})" if self.buffered else f"{self.name()} = {result}"
 
     def _alias(self) -> str:
         return f"{self.name()} = {self.array()}"
@@ -444,7 +446,7 @@ class _Growth:
 
     def _number(self) -> str:
         name = self.array()
-        place = f"{name}[{', '.join(str(self.choose(n)) for n in self.scope[name].shape if n)}]"
+        place = f"{name}[{', '.join(str(self.choose(n)) for n in self.scope[name].shape if n) or '()'}]"
         if self.buffered:
             return f"{self.name()} = 1.0 * {place}"
         form = self.choose(3)
@@ -471,7 +473,7 @@ class _Growth:
         name = self.array()
         if not self.scope[name].size:
             return None
-        value = f"{name}[{', '.join(str(self.choose(n)) for n in self.scope[name].shape)}]"
+        value = f"{name}[{', '.join(str(self.choose(n)) for n in self.scope[name].shape) or '()'}]"
         first, second = self._write(), self._in_place()
         if first is None:
             return None
@@ -539,7 +541,7 @@ class _Growth:
         inside = None if shape is None else f"{place} {self.pick(['=', '+=', '*='])} {self.expression(shape)}"
         del self.scope["u"]
         lines = [line for line in (*outside[:1], inside, *outside[1:]) if line is not None]
-        lines.append(f"return np.sum(np.sin(u) * {used}) + loss([u])")
+        lines.append(f"return np.sum(np.sin(u) * {used} * u) + loss([u])")
         live = ", ".join(self.arrays())
         return "def g(u):\n    " + "\n    ".join(lines) + f"\n{self.name()} = inner(g, {x}, [{live}])"
 

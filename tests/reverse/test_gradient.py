@@ -734,6 +734,13 @@ class Opaque:
     pass
 
 
+class Frame:
+    """Like a data frame or a quantity: no array, but glad to become one."""
+
+    def __array__(self, dtype=None, copy=None):
+        return np.ones(3, dtype)
+
+
 def matrix():
     with pytest.warns(PendingDeprecationWarning):
         return np.matrix([[1.0, 2.0]])
@@ -750,6 +757,7 @@ def matrix():
         (lambda: np.array([3], "timedelta64[s]"), "timedelta64", "closure"),
         (lambda: np.datetime64("2020-01-01"), "datetime64", "closure"),
         (lambda: Opaque(), "Opaque", "register_pytree_node"),
+        (lambda: Frame(), "Frame", "register_pytree_node"),
         (lambda: {1.0, 2.0}, "set", "closure"),
         (lambda: iter([1.0]), "iterator", "closure"),
     ],

@@ -158,6 +158,50 @@ def test_writing_a_traced_value_into_a_plain_array_made_outside_raises():
     assert gradient(into_a_list, 2.0) == (2.0,)
 
 
+@pytest.mark.parametrize("dtype", [int, np.int8, np.uint32])
+def test_a_traced_float_written_into_an_integer_array_raises(dtype):
+    outside = np.zeros(2, dtype)
+
+    def into_one_made_inside(n, x):
+        a = np.zeros(2, dtype)
+        a[0] = x
+        return np.sum(a) * 1.0
+
+    def after_a_traced_integer(n, x):
+        a = np.zeros(2, dtype)
+        a[0] = n
+        a[1] = x
+        return np.sum(a) * 1.0
+
+    def into_one_made_outside(n, x):
+        outside[0] = x
+        return np.sum(outside) * 1.0
+
+    for f in (into_one_made_inside, after_a_traced_integer, into_one_made_outside):
+        with pytest.raises((TypeError, ValueError)):
+            gradient(f, 1, 2.5)
+        with pytest.raises((TypeError, ValueError)):
+            jvp(f, (1, 2.5), (1.0, 1.0))
+    assert not outside.any()
+
+
+def test_an_array_kept_from_one_call_to_the_next_is_right_or_raises():
+    kept = {}
+
+    def f(x):
+        if "scratch" not in kept:
+            kept["scratch"] = np.zeros(2)
+        scratch = kept["scratch"]
+        scratch[0] = x * x
+        return scratch[0] * 3.0
+
+    assert gradient(f, 2.0) == (12.0,)
+    try:
+        assert gradient(f, 2.0) == (12.0,)
+    except EndedError as error:
+        assert "ended" in str(error)  # noqa: PT017
+
+
 def test_out_into_a_plain_array_made_outside_raises():
     target = np.zeros(3)
     for f in (

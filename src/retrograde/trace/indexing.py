@@ -69,13 +69,19 @@ def setitem(x: Traced, key: Any, value: Any) -> None:
     value = snapshot(array_of(value))
     if type(x) is View:
         write(x.base, x.path, key, value)
-    else:
+    elif type(x) is Traced:
         write(x, (), key, value)
+    else:
+        x[key] = value  # a parameter has its own opinion
 
 
 def _replace(x: Traced, value: Any) -> None:
     """`x[...] = value` for a value of the same shape and dtype that was computed just now."""
-    if type(x) is not Traced or type(value) is not Traced or value.level is not x.level:
+    old, new = x.primal, getattr(value, "primal", None)
+    same_kind = type(x) is Traced and type(value) is Traced and value.level is x.level
+    # In-place operators leave an array where and as it lies in memory.
+    if not same_kind or type(new) is not type(old) or (type(new) is np.ndarray and new.strides != old.strides):
+        del old
         setitem(x, ..., value)
         return
     x.primal = value.primal

@@ -25,7 +25,7 @@ from retrograde.rules.table import RULES, Elementwise
 from retrograde.trace import level as levels
 from retrograde.trace.call import call
 from retrograde.trace.callers import calling_frame
-from retrograde.trace.constant import writable
+from retrograde.trace.constant import CONSTANT, writable
 from retrograde.trace.creation import array_of, contains_traced
 from retrograde.trace.handle import HANDLES, data, plain
 from retrograde.trace.operators import binary, unary
@@ -81,34 +81,57 @@ def _replaces(module: Any, name: str, table: dict[str, Callable[..., Any]]) -> C
 
 
 @_replaces(np, "array", _numpy)
-def _array(original: Any, object: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, **kwargs: Any) -> Any:
+def _array(
+    original: Any, object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", ndmin: int = 0, **kwargs: Any
+) -> Any:
     object = _outside_ignore(object)
     if not contains_traced(object):
-        return writable(original(object, dtype, copy=copy, ndmin=ndmin, **kwargs), "array")
+        return writable(original(object, dtype, copy=copy, order=order, ndmin=ndmin, **kwargs), "array")
     x = _as_array(object, dtype)
     if copy is True and x is object:
         x = np.copy(x)
+    x = _laid_out(x, order)
     if ndmin > x.ndim:
         x = np.reshape(x, (1,) * (ndmin - x.ndim) + x.shape)
-    return writable(x, "array")
+    return _for_caller(x, "array")
 
 
-def _as_array_replacement(original: Any, a: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
+def _as_array_replacement(
+    original: Any, a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, **kwargs: Any
+) -> Any:
+    given = {"order": order, "copy": copy} | kwargs
     a = _outside_ignore(a)
     if not contains_traced(a):
-        made = original(a, dtype, *args, **kwargs)
+        made = original(a, dtype, **{name: value for name, value in given.items() if value is not None})
         return writable(made, original.__name__) if isinstance(a, list | tuple) else made
     x = _as_array(a, dtype)
-    if kwargs.get("copy") and x is a:
+    if copy and x is a:
         x = np.copy(x)
     if x.ndim == 0:
         # Contiguous arrays have an axis.
         x = np.reshape(x, original(0.0).shape)
-    return writable(x, original.__name__)
+    return _for_caller(_laid_out(x, _LAYOUTS.get(original.__name__, order)), original.__name__)
 
+
+_LAYOUTS = {"ascontiguousarray": "C", "asfortranarray": "F"}
 
 for _name in ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray"):
     _replaces(np, _name, _numpy)(_as_array_replacement)
+
+
+def _for_caller(x: Any, name: str) -> Any:
+    """An array without traced values as the caller of the function `name` wants it: plain, or ready to be written to."""
+    array = x.primal if type(x) in HANDLES and x.level is CONSTANT else x
+    made = writable(array, name)
+    return x if type(made) in HANDLES and array is not x else made
+
+
+def _laid_out(x: Any, order: Any) -> Any:
+    """`x`, or a copy if its elements do not lie in memory in that order. It decides which results are views."""
+    flags = plain(x).flags
+    if (order == "C" and not flags.c_contiguous) or (order == "F" and not flags.f_contiguous):
+        return np.copy(x, order=order)
+    return x
 
 
 def _outside_ignore(tree: Any) -> Any:

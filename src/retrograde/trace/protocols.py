@@ -74,7 +74,7 @@ def _store(ufunc: np.ufunc, y: Any, out: Any) -> Any:
             )
         out[...] = y
         return out
-    if np.shape(y) != out.shape:
+    if np.broadcast_shapes(np.shape(y), out.shape) != out.shape:
         raise ValueError(f"non-broadcastable output operand with shape {out.shape} for a result of shape {np.shape(y)}")
     setitem(out, ..., y)
     return out

@@ -41,6 +41,11 @@ class View(Traced):
     def link(self) -> Any:  # type: ignore[override]
         return self.reading().link
 
+    @property
+    def memory(self) -> Any:
+        """The value that lies in the base's memory, to be looked at and not to be kept."""
+        return follow(self.base.primal, self.path)
+
     def reading(self) -> Traced:
         """The view's present value, as a handle of its own."""
         base = self.base
@@ -48,7 +53,7 @@ class View(Traced):
         if link is self.version:
             return self.read
         level = base.level
-        primal = follow(base.primal, self.path)
+        primal = self.memory
         if level is CONSTANT:
             return make(primal, None, level)
         if not level.records:
@@ -56,7 +61,7 @@ class View(Traced):
             return make(primal, follow(link, self.path), level)
         if type(primal) is np.ndarray:
             # The base is being written to; a copy leaves its buffer to it alone.
-            primal = primal.copy()
+            primal = primal.copy(order="K")
         node = (level.number(), READ, link, self.path, ..., *like_of(base.primal))
         level.append(node)
         self.read = make(primal, node, level)

@@ -16,6 +16,7 @@ from sys import getrefcount
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from retrograde.errors import MutationError
 from retrograde.rules.numpy_indexing import add_at, may_repeat, scatter
@@ -92,11 +93,38 @@ def _write_primal(x: Traced, path: Path, key: Any, value: Any) -> None:
     else:
         del lower
         if not _is_exclusive(x):
-            x.primal = x.primal.copy(order="K")
+            x.primal = copied(x.primal)
         if path:
-            follow(x.primal, path)[key] = value
+            _write_part(x.primal, path, key, value)
         else:
             x.primal[key] = value
+
+
+def copied(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A copy that lies in memory as `x` does: where NumPy makes a view of x and where a copy must stay the same."""
+    if x.flags.c_contiguous or x.flags.f_contiguous:
+        return x.copy(order="K")
+    low, high = byte_bounds(x)
+    if high - low > _LOOSEST * x.nbytes:
+        # A thin slice of something large is not worth its gaps.
+        return x.copy(order="K")
+    memory = np.empty(high - low, np.uint8)
+    new = np.ndarray(x.shape, x.dtype, memory, x.__array_interface__["data"][0] - low, x.strides)
+    new[...] = x
+    return new
+
+
+_LOOSEST = 8
+
+
+def _write_part(whole: np.ndarray[Any, Any], path: Path, key: Any, value: Any) -> None:
+    part = follow(whole, path)
+    if part is whole or np.may_share_memory(part, whole):
+        part[key] = value
+    else:
+        # A tangent may lie in memory in another order than its primal, of which the path gives a view.
+        places = follow(np.arange(whole.size).reshape(whole.shape), path)[key]
+        whole[np.unravel_index(places, whole.shape)] = value
 
 
 def _same(x: Traced) -> Traced:
@@ -137,16 +165,22 @@ def _count(x: Traced) -> int:
     return getrefcount(x.primal)
 
 
+def _count_base(x: np.ndarray[Any, Any]) -> int:
+    base = x.base
+    return getrefcount(base)
+
+
 _EXCLUSIVE = _count(constant(np.zeros(1)))
+_HELD_AS_BASE = _count_base(np.ndarray(1, np.uint8, np.empty(1, np.uint8)))
 
 
 def _is_exclusive(x: Traced) -> bool:
     """Whether a plain primal is held by this handle alone and may be changed in place."""
-    primal = x.primal
-    if primal.base is not None or not primal.flags.writeable:
+    if _count(x) != _EXCLUSIVE or not x.primal.flags.writeable:
         return False
-    del primal
-    return _count(x) == _EXCLUSIVE
+    base = x.primal.base
+    # The memory that `copied` made belongs to the array alone.
+    return base is None or (type(base) is np.ndarray and base.base is None and getrefcount(base) == _HELD_AS_BASE)
 
 
 # --- cotangents that a sweep owns --------------------------------------------------------------------------------
@@ -200,8 +234,9 @@ class Accumulator:
             else:
                 _add_into(part, key, y_bar)
             return
+        path, key = self._window(path, key)
         if may_repeat(key):
-            shape = np.shape(follow(contents, path))
+            shape = np.shape(plain(follow(contents, path)))
             self._write(path, ..., follow(contents, path) + scatter(y_bar, key, shape))
         else:
             self._write(path, key, follow(contents, path)[key] + y_bar)
@@ -214,6 +249,7 @@ class Accumulator:
             contents[key] = 0.0
             return taken
         if is_traced(contents):
+            path, key = self._window(path, key)
             taken = follow(contents, path)[key]
             taken = _same(taken) if is_traced(taken) else taken
             self._write(path, key, 0.0)
@@ -226,6 +262,14 @@ class Accumulator:
             taken = taken.copy()
         part[key] = 0
         return taken
+
+    def _window(self, path: Path, key: Any) -> tuple[Path, Any]:
+        """The same place of traced contents, reached so that it can be written to."""
+        value = plain(self.contents)
+        if not path or _is_window(follow(value, path), value):
+            return path, key
+        places = follow(np.arange(value.size).reshape(value.shape), path)[key]
+        return (), np.unravel_index(places, value.shape)
 
     def _write(self, path: Path, key: Any, value: Any) -> None:
         handle = self.contents if is_traced(self.contents) else constant(self.contents)
