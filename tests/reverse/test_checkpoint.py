@@ -373,3 +373,16 @@ def test_a_part_that_writes_into_a_buffer_from_outside_is_right_or_refused():
         assert "checkpointed" in str(error)  # noqa: PT017
     else:
         close(x_bar, [3 * X[1], 3 * X[0]])
+
+
+def test_a_gradient_taken_inside_a_part_may_fill_a_buffer_of_its_own():
+    def square(y):
+        b = Buffer([0.0], 1)
+        b[0] = y
+        return b.copy()[0] ** 2
+
+    inner = lambda x: gradient(square, x)[0]
+    assert gradient(lambda x: checkpointed(inner, x), 3.0) == (2.0,)
+    w = param(3.0)
+    back(checkpointed(lambda: inner(w) * w))
+    close(w.grad, 12.0)

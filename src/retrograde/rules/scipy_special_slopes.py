@@ -108,7 +108,7 @@ def _one_slope(function: Any, order: int, i: int, args: list[Array]) -> tuple[Ar
         at = todo[better]
         best[at], result[at], width[at] = error[better], d[better], half[better]
         size[at] = np.max(np.abs(values[:, better]), axis=0, initial=0)
-        todo = todo[best[todo] > _GOOD * np.abs(result[todo])]
+        todo = todo[~(best[todo] <= _GOOD * np.abs(result[todo]))]
         if not todo.size:
             break
     resolved = (best <= 1e-6 * np.abs(result)) | (best <= 1e-9 * size)

@@ -90,14 +90,14 @@ class Attributes:
         value = plain(self)
         if casting != "unsafe" and not np.can_cast(self.dtype, dtype, casting):  # type: ignore[arg-type]
             return np.asarray(value).astype(dtype, casting=casting)  # type: ignore[arg-type]  # NumPy says what is wrong
-        if dtype.kind not in "fc" and dtype != self.dtype and not self.is_free():
-            if self.dtype.kind not in "fc":
-                return np.asarray(value).astype(dtype)[()]
-            raise ConversionError(
-                f"x.astype({dtype}) would lose the derivative of a traced {self.dtype}",
-                "np.trunc(x) or np.rint(x), which keep a (zero) derivative",
-                "dropgrad(x).astype(...), where the derivative is not wanted",
-            )
+        if dtype.kind not in "fc" and dtype != self.dtype:
+            if self.dtype.kind in "fc" and not self.is_free():
+                raise ConversionError(
+                    f"x.astype({dtype}) would lose the derivative of a traced {self.dtype}",
+                    *(("np.trunc(x) or np.rint(x), which keep a (zero) derivative",) if dtype.kind in "iu" else ()),
+                    "dropgrad(x).astype(...), where the derivative is not wanted",
+                )
+            return np.asarray(value).astype(dtype)[()]
         if not copy and dtype == self.dtype:
             return self
         if not isinstance(value, np.ndarray | np.generic):
@@ -168,10 +168,12 @@ class Attributes:
         raise MutationError("x.resize(...) would change the shape of a traced array in place", "x = np.resize(x, shape)")
 
     def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
-        raise MutationError(
-            "x.setflags(...) of a traced array has no effect: its memory is not its own",
-            "leave it out; np.copy(x), where writes must not reach x",
-        )
+        if not self.is_free():
+            raise MissingAttributeError(
+                f"{describe(self)} has no setflags: that belongs to the plain array",
+                "leave it out, and take np.copy(x), where writes must not reach x",
+            )
+        plain(self).setflags(write, align, uic)
 
 
 def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -199,17 +201,31 @@ class Flat:
     Positions are turned into indices of the array, so that a single element costs what it costs by its own index.
     """
 
-    __slots__ = ("base",)
+    __slots__ = ("base", "index")
 
     def __init__(self, base: Any) -> None:
         self.base = base
+        self.index = 0  # of the element that `next` gives
+
+    @property
+    def coords(self) -> tuple[int, ...]:
+        """The indices in the array of the element that `next` gives."""
+        indices = np.unravel_index(self.index, self.base.shape) if self.index < len(self) and self.base.shape else ()
+        return tuple(map(int, indices))
 
     def __len__(self) -> int:
         size: int = self.base.size
         return size
 
-    def __iter__(self) -> Iterator[Any]:
-        return (self.base[index] for index in np.ndindex(self.base.shape))
+    def __iter__(self) -> Flat:
+        return self
+
+    def __next__(self) -> Any:
+        if self.index >= len(self):
+            raise StopIteration
+        value = self.base[self.coords]
+        self.index += 1
+        return value
 
     def __getitem__(self, key: Any) -> Any:
         # A copy, as NumPy's: what an array of indices gives is never a view.
@@ -264,7 +280,7 @@ def _missing(name: str, way: str) -> property:
         held = getattr(value, name)  # Python's own error, where the value has no such attribute
         if self.is_free() or isinstance(value, int | np.integer):
             return held
-        raise MissingAttributeError(f"x.{name} does not exist for {describe(self)}: it would lose the derivative", way)
+        raise MissingAttributeError(f"{describe(self)} has no attribute {name!r}: that belongs to the plain value", way)
 
     return property(missing)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from retrograde.trace.level import Level
 
 _DROP = "dropgrad(x), or a block `with ignore():`, where the derivative is not wanted"
-_WRITE = "np.array([...]), np.stack or a Buffer, where x was written into an array that was made outside of the function"
+_WRITE = "np.array([...]), np.stack([...]) or a Buffer, where x was written into a plain array"
 
 
 class Conversions:
@@ -67,7 +67,8 @@ class Conversions:
         value = self.release(
             "the conversion to a plain array (np.asarray(x), or a function that makes one)",
             "a NumPy function of x: it works on traced values as they are",
-            "np.array([...]) around a list of traced values that a NumPy function is given: np.sin(np.array([a, b]))",
+            "np.array([...]) around a list that a NumPy function is given, np.sin(np.array([a, b])); outside of transforms "
+            "np.stack([...])",
             "np.array(x), where a function was bound early (`from numpy import array` in another module, a default "
             "argument): it is taken over as an attribute of its module",
             _WRITE,
@@ -107,10 +108,14 @@ class Conversions:
         )
 
     def __copy__(self) -> Any:
+        if self.level.depth < 0:
+            from retrograde.trace.constant import constant  # which needs the class that this one is a base of
+
+            return constant(plain(self).copy())
         return self.copy()  # type: ignore[attr-defined]
 
     def __deepcopy__(self, memo: Any) -> Any:
-        return self.copy()  # type: ignore[attr-defined]
+        return self.__copy__()
 
     def __bool__(self) -> bool:
         return bool(plain(self))

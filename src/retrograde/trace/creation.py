@@ -41,6 +41,9 @@ def stacked(rows: Any) -> Any:
     return np.array(rows)
 
 
+stacked.__name__ = "np.array"  # as messages name it
+
+
 def _stacked_adjoint(y_bar: Any, rows: Any) -> list[Any]:
     return [y_bar[i] for i in range(len(rows))]
 

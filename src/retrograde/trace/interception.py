@@ -14,6 +14,7 @@ import functools
 import gc
 import math
 import operator
+import sys
 from collections.abc import Callable
 from concurrent.futures import thread
 from types import FunctionType
@@ -82,11 +83,20 @@ def _replaces(module: Any, name: str, table: dict[str, Callable[..., Any]]) -> C
 
 @_replaces(np, "array", _numpy)
 def _array(
-    original: Any, object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", ndmin: int = 0, **kwargs: Any
+    original: Any,
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: Any = True,
+    order: Any = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    like: Any = None,
 ) -> Any:
     object = _outside_ignore(object)
     if not contains_traced(object):
-        return writable(original(object, dtype, copy=copy, order=order, ndmin=ndmin, **kwargs), "array")
+        made = original(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, like=like)
+        return writable(made, "array")
     x = _as_array(object, dtype)
     if copy is True and x is object:
         x = np.copy(x)
@@ -97,11 +107,19 @@ def _array(
 
 
 def _as_array_replacement(
-    original: Any, a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, **kwargs: Any
+    original: Any,
+    a: Any,
+    dtype: Any = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    copy: Any = None,
+    like: Any = None,
 ) -> Any:
-    given = {"order": order, "copy": copy} | kwargs
     a = _outside_ignore(a)
     if not contains_traced(a):
+        # Not all of them have all these arguments.
+        given = {"order": order, "device": device, "copy": copy, "like": like}
         made = original(a, dtype, **{name: value for name, value in given.items() if value is not None})
         return writable(made, original.__name__) if isinstance(a, list | tuple) else made
     x = _as_array(a, dtype)
@@ -187,12 +205,12 @@ def _full_like(original: Any, a: Any, fill_value: Any, dtype: Any = None, **kwar
 # each costs every transform 50 ns; the others raise, and the error says `np.array([...])`. So do ufuncs, which programs
 # tell by their identity and whose methods they use.
 _TAKE_LISTS = (
-    "sum prod mean std var max min ptp median average sort argsort argmax argmin dot inner outer vdot cross einsum "
-    "cumsum cumprod diff interp trapezoid polyval clip where append"
+    "sum prod mean std var max min median average sort argsort argmax argmin dot inner outer cross cumsum cumprod diff "
+    "interp clip where"
 )
 # Only the first argument is an array; the others are shapes and the like, which may hold traced integers.
-_TAKE_ONE_LIST = "shape size ndim ravel reshape diag tile repeat"
-_TAKE_LISTS_OF_LISTS = "concatenate stack hstack vstack column_stack select"
+_TAKE_ONE_LIST = "shape reshape diag"
+_TAKE_LISTS_OF_LISTS = "concatenate stack hstack vstack column_stack"
 _LINALG_TAKE_LISTS = "norm det inv solve"
 
 _SEQUENCES = frozenset({list, tuple})
@@ -369,21 +387,25 @@ class _Switch:
 
     __slots__ = ("before", "names", "read", "table", "values")
 
-    def __init__(self, module: Any, table: dict[str, Any]) -> None:
-        self.names = vars(module)
-        self.table = table
-        self.read = operator.itemgetter(*table)
+    def __init__(self, names: dict[str, Any], table: dict[str, Any]) -> None:
+        self.names = names
+        # Names that are one object with the dictionary's are found twice as fast.
+        self.table = {sys.intern(name): function for name, function in table.items()}
+        self.before = {name: names[name] for name in self.table}
+        self.read = operator.itemgetter(*self.table)
         # What stands there unless somebody else has replaced it, too.
-        self.values = self.read(self.names)
-        self.before = dict(zip(table, self.values, strict=True))
+        self.values = self.read(names)
 
     def present(self) -> dict[str, Any]:
         """What stands there now."""
-        values = self.read(self.names)
-        return self.before if values == self.values else dict(zip(self.table, values, strict=True))
+        if self.read(self.names) == self.values:
+            return self.before
+        return {name: self.names[name] for name in self.table}
 
 
-_switches = [_Switch(np, _numpy), _Switch(np.linalg, _linalg), _Switch(math, _math)]
+_switches = [_Switch(vars(np), _numpy), _Switch(vars(np.linalg), _linalg), _Switch(vars(math), _math)]
+# `np.r_[x, 1.0]` and `np.c_` are objects, whose class uses the name as NumPy's own module knows it.
+_switches.append(_Switch(type(np.r_).__getitem__.__globals__, {"array": _numpy["array"]}))
 
 # What was replaced, to be put back: (dictionary, originals) for each.
 _replaced: list[tuple[dict[str, Any], dict[str, Any]]] = []
@@ -442,8 +464,10 @@ def replace_in_globals(f: Any) -> None:
     if count != len(names):
         found = tuple(name for name, value in names.items() if id(value) in _originals)
         _found[id(names)] = (len(names), found)
+    if not found or not options.intercept:
+        return
     table = {name: _originals[id(names[name])] for name in found if id(names.get(name)) in _originals}
-    if table and options.intercept:
+    if table:
         _replaced.append((names, {name: names[name] for name in table}))
         names.update(table)
 

@@ -50,7 +50,7 @@ def {name}(x, o):
                 shape = p.shape
                 is_plain = type(o) is ndarray and o.shape == shape and p.dtype is FLOAT64 and o.dtype is FLOAT64
             else:
-                is_plain = type(p) in NUMBERS and type(o) in NUMBERS or type(p) in HANDLES and is_plain_pair(p, o)
+                is_plain = type(p) in NUMBERS and type(o) in NUMBERS or type(p) in HANDLES and is_plain_pair(p, o, True)
             if is_plain:
                 node = (level.number(), BOTH, {links}, {keep_both})
             else:
@@ -72,7 +72,7 @@ def {name}(x, o):
         is_plain = p.dtype is FLOAT64 and (
             kind in NUMBERS or kind is ndarray and o.dtype is FLOAT64 and o.shape == p.shape)
     else:
-        is_plain = type(p) in NUMBERS and type(o) in NUMBERS or type(p) in HANDLES and is_plain_pair(p, o)
+        is_plain = type(p) in NUMBERS and type(o) in NUMBERS or type(p) in HANDLES and is_plain_pair(p, o, False)
     if is_plain:
         node = (level.number(), ONE, x.link, {keep_one})
     else:
@@ -163,13 +163,16 @@ def is_float64(p: Any) -> bool:
     return type(value) in NUMBERS or (type(value) is np.ndarray and value.dtype is FLOAT64)
 
 
-def is_plain_pair(p: Any, o: Any) -> bool:
-    """Whether both values are float64 and of one shape, or `o` is a number that goes with an array."""
+def is_plain_pair(p: Any, o: Any, both: bool) -> bool:
+    """Whether both values are float64 and of one shape, below all levels that trace them.
+
+    A number goes with an array as well, unless `both` are differentiated: its cotangent is a sum.
+    """
     a, b = plain(p), plain(o)
     if type(a) is np.ndarray:
-        return a.dtype is FLOAT64 and (
-            (type(b) is np.ndarray and b.dtype is FLOAT64 and b.shape == a.shape) or (b is o and type(b) in NUMBERS)
-        )
+        if a.dtype is not FLOAT64:
+            return False
+        return b.dtype is FLOAT64 and b.shape == a.shape if type(b) is np.ndarray else not both and type(b) in NUMBERS
     return type(a) in NUMBERS and type(b) in NUMBERS
 
 

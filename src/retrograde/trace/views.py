@@ -15,7 +15,7 @@ import numpy as np
 from retrograde.trace.constant import CONSTANT, released
 from retrograde.trace.handle import HANDLES, Traced, like_of, make
 from retrograde.trace.structure import map_leaves
-from retrograde.trace.writing import READ, Path, Step, follow
+from retrograde.trace.writing import NOWHERE, READ, Path, Step, follow
 
 
 class View(Traced):
@@ -50,7 +50,7 @@ class View(Traced):
         """The view's present value, as a handle of its own."""
         base = self.base
         link = base.link
-        if link is self.version:
+        if link is self.version and link is not NOWHERE:
             return self.read
         level = base.level
         primal = self.memory
@@ -95,7 +95,10 @@ def shares_memory(part: Any, whole: Any) -> bool:
     """Whether `part`, computed of `whole`, is a view of it; for traced values of a lower level, whether it is a View."""
     if type(part) is np.ndarray:
         base = part.base
-        return base is not None and type(whole) is np.ndarray and (base is whole or base is whole.base)
+        if base is None or type(whole) is not np.ndarray:
+            return False
+        # Some views (windows, broadcasts) have a base of another kind.
+        return base is whole or base is whole.base or np.may_share_memory(part, whole)
     return type(part) is View
 
 

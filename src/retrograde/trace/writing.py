@@ -48,6 +48,12 @@ def write(x: Traced, path: Path, key: Any, value: Any) -> None:
         MutationError: NumPy would cut the value (a float for integers) and its derivative would be lost; or the write
             stands where it cannot be recorded.
     """
+    if type(x) is not Traced:
+        raise MutationError(
+            "a write through a view of a parameter would make it a computed value",
+            "with ignore(): W[...] = ..., which changes the parameter itself",
+            "y = np.copy(W), and write into that",
+        )
     value = released(value)
     key = fixed_key(key)
     traced = is_traced(value)
@@ -73,10 +79,12 @@ def write(x: Traced, path: Path, key: Any, value: Any) -> None:
         level.append(node)
         x.link = node
     else:
-        tangent = constant(x.link) if not is_traced(x.link) else _same(x.link)
+        tangent = _same(x.link) if is_traced(x.link) else constant(np.asarray(x.link))
         x.link = None
-        write(tangent, path, key, value.link if here else 0.0)
-        x.link = released(tangent)
+        try:
+            write(tangent, path, key, value.link if here else 0.0)
+        finally:
+            x.link = released(tangent)
 
 
 def _write_primal(x: Traced, path: Path, key: Any, value: Any) -> None:
@@ -88,8 +96,10 @@ def _write_primal(x: Traced, path: Path, key: Any, value: Any) -> None:
     elif is_traced(value):
         x.primal = None
         lower = constant(lower)
-        write(lower, path, key, value)
-        x.primal = lower
+        try:
+            write(lower, path, key, value)
+        finally:
+            x.primal = released(lower)
     else:
         del lower
         if not _is_exclusive(x):
@@ -105,8 +115,8 @@ def copied(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if x.flags.c_contiguous or x.flags.f_contiguous:
         return x.copy(order="K")
     low, high = byte_bounds(x)
-    if high - low > _LOOSEST * x.nbytes:
-        # A thin slice of something large is not worth its gaps.
+    if not x.nbytes <= high - low <= _LOOSEST * x.nbytes:
+        # Elements that share memory must be apart in a copy; a thin slice of something large is not worth its gaps.
         return x.copy(order="K")
     memory = np.empty(high - low, np.uint8)
     new = np.ndarray(x.shape, x.dtype, memory, x.__array_interface__["data"][0] - low, x.strides)
