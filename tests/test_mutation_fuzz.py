@@ -172,7 +172,9 @@ class Modes:
 
     def parameters(self) -> Any:
         held = [param(x) for x in self.xs]
-        # Outside of a transform np.array refuses parameters.
+        if any(re.search(r"[-+*/]= \[", statement) for statement in self.program.body):
+            return
+        # Outside of a transform NumPy makes arrays of lists, and np.array refuses parameters.
         body = tuple(re.sub(r"np\.array\((\w)\)", r"np.copy(\1)", statement) for statement in self.program.body)
         y = replace(self.program, body=body).function(self.made_of)(*[_own(p) for p in held])
         back(y, once=False)

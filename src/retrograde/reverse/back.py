@@ -41,7 +41,8 @@ def back(y: Any, y_bar: Any = None, once: bool = True) -> None:
             "back(y) needs a y that was computed of parameters outside of a transform; this one belongs to a running one",
             "gradient or pullback inside the function",
         )
-    if y.link is FREED:
+    end = y.link
+    if end is FREED:
         raise AlreadyUsedError(
             "this value's graph was already used by back(y) and freed",
             "back(y, once=False), to keep the graph for another sweep",
@@ -52,7 +53,6 @@ def back(y: Any, y_bar: Any = None, once: bool = True) -> None:
         y_bar = 1.0
     else:
         y_bar = checked_leaf(y_bar, y.primal)
-    end = y.link
     nodes, repeatable = nodes_behind([end])
     leaves = [node for node in nodes if node[1] is LEAF]
     inner = [node for node in nodes if node[1] is not LEAF]

@@ -137,15 +137,16 @@ def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) ->
     return functools.partial(_value_and_grad, f, argnums)
 
 
+@interruptible
 def _grad(f: Callable[..., Any], argnums: int | tuple[int, ...], /, *args: Any, **kwargs: Any) -> Any:
     return _with_zeros("grad", f, argnums, args, kwargs)[1]
 
 
+@interruptible
 def _value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...], /, *args: Any, **kwargs: Any) -> Any:
     return _with_zeros("value_and_grad", f, argnums, args, kwargs)
 
 
-@interruptible
 def _with_zeros(
     name: str, f: Callable[..., Any], argnums: int | tuple[int, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, Any]:

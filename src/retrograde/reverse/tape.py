@@ -74,4 +74,7 @@ class Tape(RecordingLevel):
         else:
             cotangents = sweep(self.nodes, start, numbers, self.repeatable)
         tell_unreached(self.hooks, cotangents)
+        if last:
+            # A checkpoint's node holds traced values, and they this tape.
+            self.nodes.clear()
         return [None if link is None else result(cotangents, link[0]) for link in links]

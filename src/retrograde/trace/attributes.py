@@ -30,13 +30,14 @@ class Attributes:
 
     if TYPE_CHECKING:
         primal: Any
-        is_free: Callable[[], bool]
-        __setitem__: Callable[[Any, Any], None]
-        __getitem__: Callable[[Any], Any]
-        __iter__: Callable[[], Iterator[Any]]
 
-    # A Python number has none of these; but a traced one answers like the 0-d value that NumPy would make of it, so that
-    # rules need not ask which they were given.
+        def is_free(self) -> bool: ...
+        def __getitem__(self, key: Any) -> Any: ...
+        def __setitem__(self, key: Any, value: Any) -> None: ...
+        def __iter__(self) -> Iterator[Any]: ...
+
+    # A Python number has none of these; but a traced one answers like the 0-d value that NumPy would make of it, so
+    # that rules need not ask which they were given.
     @property
     def shape(self) -> tuple[int, ...]:
         return getattr(self.primal, "shape", ())
@@ -85,7 +86,9 @@ class Attributes:
     def transpose(self, *axes: Any) -> Any:
         return np.transpose(self, _shape_arguments(axes) if axes else None)
 
-    def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Any:
+    def astype(
+        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+    ) -> Any:
         dtype = np.dtype(dtype)
         value = plain(self)
         if casting != "unsafe" and not np.can_cast(self.dtype, dtype, casting):  # type: ignore[arg-type]
@@ -105,7 +108,8 @@ class Attributes:
         return np.astype(self, dtype)  # type: ignore[arg-type]
 
     def view(self, dtype: Any = None, type: Any = None) -> Any:
-        if (dtype is not None and dtype is not np.ndarray and np.dtype(dtype) != self.dtype) or type not in (None, np.ndarray):
+        is_same = dtype is None or dtype is np.ndarray or np.dtype(dtype) == self.dtype
+        if not is_same or type not in (None, np.ndarray):
             raise UnsupportedArgumentError(
                 f"x.view({dtype or type}) would take the bytes of {describe(self)} for something else",
                 "x.astype(dtype), x.real and x.imag, or a slice of x",
@@ -165,7 +169,9 @@ class Attributes:
         self.flat[np.ravel(indices)] = values
 
     def resize(self, *shape: Any, refcheck: bool = True) -> None:
-        raise MutationError("x.resize(...) would change the shape of a traced array in place", "x = np.resize(x, shape)")
+        raise MutationError(
+            "x.resize(...) would change the shape of a traced array in place", "x = np.resize(x, shape)"
+        )
 
     def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
         if not self.is_free():
@@ -251,8 +257,8 @@ class Flat:
         return np.unravel_index(places, self.base.shape) if self.base.shape else ()
 
 
-# What arrays (and numbers) have beyond this. It would hand out the memory itself, or a plain value; so only those have it
-# that are plain in truth, and integers, which stay what they are.
+# What arrays (and numbers) have beyond this. It would hand out the memory itself, or a plain value; so only those have
+# it that are plain in truth, and integers, which stay what they are.
 _ELSEWHERE = {
     "base": "np.shares_memory and the like on data(x)",
     "byteswap": "data(x).byteswap()",

@@ -30,7 +30,7 @@ class Conversions:
         return float(
             self.release(
                 "float(x)",
-                "x as it is: np.* and math.* functions take it",
+                "keep x as it is: np.* and math.* functions take it",
                 "math.sin(x) or np.sin(x), where a function was bound early (`from math import sin` in another module, "
                 "a default argument): it is taken over as an attribute of its module",
                 _WRITE,
@@ -67,8 +67,8 @@ class Conversions:
         value = self.release(
             "the conversion to a plain array (np.asarray(x), or a function that makes one)",
             "a NumPy function of x: it works on traced values as they are",
-            "np.array([...]) around a list that a NumPy function is given, np.sin(np.array([a, b])); outside of transforms "
-            "np.stack([...])",
+            "np.array([...]) around a list that a NumPy function is given, np.sin(np.array([a, b])); outside of "
+            "transforms np.stack([...])",
             "np.array(x), where a function was bound early (`from numpy import array` in another module, a default "
             "argument): it is taken over as an attribute of its module",
             _WRITE,

@@ -65,6 +65,8 @@ def iterate(x: Traced) -> Iterator[Any]:
 
 def setitem(x: Traced, key: Any, value: Any) -> None:
     """`x[key] = value`, for a view too."""
+    if not isinstance(plain(x), np.ndarray):
+        raise TypeError(f"'{type(plain(x)).__name__}' object does not support item assignment")
     # A view of x itself must be read before x changes.
     value = snapshot(array_of(value))
     if type(x) is View:
@@ -77,15 +79,18 @@ def setitem(x: Traced, key: Any, value: Any) -> None:
 
 def _replace(x: Traced, value: Any) -> None:
     """`x[...] = value` for a value of the same shape and dtype that was computed just now."""
-    old, new = x.primal, getattr(value, "primal", None)
     same_kind = type(x) is Traced and type(value) is Traced and value.level is x.level
-    # In-place operators leave an array where and as it lies in memory.
-    if not same_kind or type(new) is not type(old) or (type(new) is np.ndarray and new.strides != old.strides):
-        del old
+    # In-place operators leave an array as it lies in memory.
+    if not same_kind or _layout(x) != _layout(value):
         setitem(x, ..., value)
         return
     x.primal = value.primal
     x.link = value.link
+
+
+def _layout(x: Any) -> Any:
+    value = plain(x)
+    return type(value), getattr(value, "strides", None)
 
 
 def _in_place(operate: Callable[[Any, Any], Any]) -> Callable[[Traced, Any], Any]:

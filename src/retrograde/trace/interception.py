@@ -1,10 +1,10 @@
 """Functions that NumPy's protocols do not cover, taken over while a transform runs.
 
-`np.array([x[0], 2.0])`, `np.sum([x[0], x[1]])` and `math.sin(x)` never ask a traced value what to do. They are therefore replaced as
-attributes of their modules for as long as some transform runs, and in the globals of the user's own modules, where
-they were imported by name. With arguments that are not traced a replacement calls the original at once, whoever
-called it. Rejected: an ndarray subclass that poisons its buffer (not reliably loud), and rewriting the user's source (does
-not reach what it calls). See docs/decisions.
+`np.array([x[0], 2.0])`, `np.sum([x[0], x[1]])` and `math.sin(x)` never ask a traced value what to do. They are
+therefore replaced as attributes of their modules for as long as some transform runs, and in the globals of the user's
+own modules, where they were imported by name. With arguments that are not traced a replacement calls the original at
+once, whoever called it. Rejected: an ndarray subclass that poisons its buffer (not reliably loud), and rewriting the
+user's source (does not reach what it calls). See docs/decisions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import thread
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -138,7 +138,7 @@ for _name in ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray"):
 
 
 def _for_caller(x: Any, name: str) -> Any:
-    """An array without traced values as the caller of the function `name` wants it: plain, or ready to be written to."""
+    """A constant array as the caller of the function `name` needs it: plain, or ready to be written to."""
     array = x.primal if type(x) in HANDLES and x.level is CONSTANT else x
     made = writable(array, name)
     return x if type(made) in HANDLES and array is not x else made
@@ -224,7 +224,9 @@ def _arrays_if_traced(arg: Any) -> Any:
     return [_array_if_traced(member) for member in arg] if type(arg) in _SEQUENCES else arg
 
 
-def _take_lists(module: Any, names: str, table: dict[str, Any], take: Callable[[Any], Any], count: int | None = None) -> None:
+def _take_lists(
+    module: Any, names: str, table: dict[str, Any], take: Callable[[Any], Any], count: int | None = None
+) -> None:
     """Replace functions by themselves after `take` of their first `count` arguments (None: of all)."""
     for name in names.split():
         original = getattr(module, name)
@@ -262,7 +264,7 @@ _ONE = {
     "sqrt": np.sqrt, "tan": np.tan, "tanh": np.tanh,
 }  # fmt: skip
 _TWO = {"atan2": np.arctan2, "copysign": np.copysign, "fmod": np.fmod, "pow": np.power}
-_PLAIN = ("isnan", "isinf", "isfinite", "isclose", "frexp", "floor", "ceil", "trunc")
+_PLAIN = ("isnan", "isinf", "isfinite", "isclose")  # floor, ceil and trunc ask the traced value themselves
 
 
 def _scalar(x: Any) -> Any:
@@ -326,7 +328,7 @@ def _generated_two(name: str, function: Any) -> Any:
 
 def _take_over_math() -> None:
     # exp2 and cbrt came with Python 3.11, others may come later.
-    made = {name: _one(name, function) for name, function in _ONE.items()}
+    made: dict[str, Callable[..., Any]] = {name: _one(name, function) for name, function in _ONE.items()}
     made |= {name: _two(name, function) for name, function in _TWO.items()}
     made |= {name: _on_plain(name) for name in _PLAIN}
     for name, replaced in made.items():
@@ -349,6 +351,16 @@ def _log(original: Any, x: Any, *base: Any) -> Any:
 @_replaces(math, "fabs", _math)
 def _fabs(original: Any, x: Any) -> Any:
     return abs(_scalar(x)) * 1.0 if type(x) in HANDLES else original(x)
+
+
+@_replaces(math, "frexp", _math)
+def _frexp(original: Any, x: Any) -> Any:
+    if type(x) not in HANDLES:
+        return original(x)
+    exponent = original(plain(x))[1]
+    # In two steps, since a power of two that big does not exist.
+    half = exponent // 2
+    return _scalar(x) * 2.0**-half * 2.0 ** (half - exponent), exponent
 
 
 @_replaces(math, "hypot", _math)
@@ -382,35 +394,36 @@ def _prod(original: Any, values: Any, *, start: Any = 1) -> Any:
 # --- switching ---------------------------------------------------------------------------------------------------
 
 
-class _Switch:
+class _Switch(NamedTuple):
     """The functions of one module that are replaced, prepared so that a transform costs two updates of a dictionary."""
 
-    __slots__ = ("before", "names", "read", "table", "values")
-
-    def __init__(self, names: dict[str, Any], table: dict[str, Any]) -> None:
-        self.names = names
-        # Names that are one object with the dictionary's are found twice as fast.
-        self.table = {sys.intern(name): function for name, function in table.items()}
-        self.before = {name: names[name] for name in self.table}
-        self.read = operator.itemgetter(*self.table)
-        # What stands there unless somebody else has replaced it, too.
-        self.values = self.read(names)
-
-    def present(self) -> dict[str, Any]:
-        """What stands there now."""
-        if self.read(self.names) == self.values:
-            return self.before
-        return {name: self.names[name] for name in self.table}
+    names: dict[str, Any]
+    table: dict[str, Any]
+    before: dict[str, Any]
+    # What stands in `names` unless somebody else has replaced it, too; and how that is seen.
+    values: Any
+    read: Callable[[dict[str, Any]], Any]
 
 
-_switches = [_Switch(vars(np), _numpy), _Switch(vars(np.linalg), _linalg), _Switch(vars(math), _math)]
-# `np.r_[x, 1.0]` and `np.c_` are objects, whose class uses the name as NumPy's own module knows it.
-_switches.append(_Switch(type(np.r_).__getitem__.__globals__, {"array": _numpy["array"]}))
+def _switch(names: dict[str, Any], table: dict[str, Any]) -> _Switch:
+    # Names that are one object with the dictionary's are found twice as fast.
+    table = {sys.intern(name): function for name, function in table.items()}
+    read = operator.itemgetter(*table)
+    return _Switch(names, table, {name: names[name] for name in table}, read(names), read)
+
+
+_switches = [
+    _switch(vars(np), _numpy),
+    _switch(vars(np.linalg), _linalg),
+    _switch(vars(math), _math),
+    # `np.r_[x, 1.0]` and `np.c_` are objects, whose class uses the name as NumPy's own module knows it.
+    _switch(type(np.r_).__getitem__.__globals__, {"array": _numpy["array"]}),
+]
 
 # What was replaced, to be put back: (dictionary, originals) for each.
 _replaced: list[tuple[dict[str, Any], dict[str, Any]]] = []
 _found: dict[int, tuple[int, tuple[str, ...]]] = {}
-_thresholds = gc.get_threshold()
+_thresholds: tuple[int, int, int] | None = None  # as they were before, while they are raised
 _PATIENT = 100_000  # allocations between two collections while a transform runs
 _submit = thread.ThreadPoolExecutor.submit
 
@@ -422,11 +435,12 @@ def _submit_in_context(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 def install() -> None:
     """Take the functions over. Called when the first transform begins."""
+    uninstall()  # what an interrupt may have left of an earlier one
     if options.intercept:
-        for switch in _switches:
+        for names, table, before, values, read in _switches:
             # Noted before it is done: an interrupt in between restores what is there anyway.
-            _replaced.append((switch.names, switch.present()))
-            switch.names.update(switch.table)
+            _replaced.append((names, before if read(names) == values else {name: names[name] for name in table}))
+            names.update(table)
     thread.ThreadPoolExecutor.submit = _submit_in_context  # type: ignore[method-assign]
     # A growing tape is all alive: collections find nothing and cost as much as the program itself.
     global _thresholds
@@ -436,8 +450,11 @@ def install() -> None:
 
 def uninstall() -> None:
     """Put the originals back. Called when the last transform has ended."""
+    global _thresholds
     thread.ThreadPoolExecutor.submit = _submit  # type: ignore[method-assign]
-    gc.set_threshold(*_thresholds)
+    if _thresholds is not None:
+        gc.set_threshold(*_thresholds)
+        _thresholds = None
     while _replaced:
         names, before = _replaced[-1]
         names.update(before)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -39,7 +40,7 @@ class Level:
         append: adds a node to the tape.
     """
 
-    __slots__ = ("append", "depth", "hooks", "number", "quick", "repeatable")
+    __slots__ = ("__weakref__", "append", "depth", "hooks", "number", "quick", "repeatable")
 
     records = False
 
@@ -109,9 +110,9 @@ class Context(NamedTuple):
 
 CONTEXT: ContextVar[Context] = ContextVar("retrograde", default=Context())  # noqa: B039  (immutable)
 
-# The levels of running transforms, in whatever thread, and the blocks of `ignore` in progress. Adding to a set and
-# removing from it are atomic, and say the same when repeated: an interrupt cannot leave a count that has drifted.
-_active: set[Level] = set()
+# The levels of running transforms, in whatever thread, and the blocks of `ignore` in progress. No counts, which an
+# interrupt could leave wrong, and levels only weakly: one that an interrupt left here goes when it is freed.
+ACTIVE: dict[int, weakref.ref[Level]] = {}
 _always: list[Level] = []  # levels that never end
 _ignoring: set[object] = set()
 
@@ -203,9 +204,10 @@ def begin(level: Level) -> None:
     """Enter a level among those that are running."""
     level.quick = level.records and not _ignoring
     with _switching:
-        if not _active:
+        if not ACTIVE:
             on_first_transform()
-        _active.add(level)
+        key = id(level)
+        ACTIVE[key] = weakref.ref(level, lambda _: ACTIVE.pop(key, None))
 
 
 def never_ends(level: Level) -> None:
@@ -217,8 +219,8 @@ def finish(level: Level) -> None:
     """Take a level out again and refuse every further operation of it."""
     level.number = ended
     with _switching:
-        _active.discard(level)
-        if not _active:
+        ACTIVE.pop(id(level), None)
+        if not ACTIVE:
             on_last_transform()
 
 
@@ -236,5 +238,5 @@ def on_last_transform() -> None:
 
 def _set_quick() -> None:
     """Let operations take the hot path exactly while nobody is ignoring."""
-    for level in (*_always, *_active):
+    for level in (*_always, *(level for ref in tuple(ACTIVE.values()) if (level := ref()) is not None)):
         level.quick = level.records and not _ignoring

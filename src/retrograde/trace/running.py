@@ -10,7 +10,7 @@ from retrograde.errors import RetrogradeError, without_our_frames
 from retrograde.trace.callers import package_of
 from retrograde.trace.handle import Traced
 from retrograde.trace.interception import replace_in_globals
-from retrograde.trace.level import CONTEXT, Level, begin, finish
+from retrograde.trace.level import ACTIVE, CONTEXT, Level, begin, finish
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -23,19 +23,22 @@ def run(level: Level, work: Callable[[], Any], f: Callable[..., Any], leaves: di
         leaves: parameters that the level takes for its own leaves, by identity.
     """
     context = CONTEXT.get()
-    token = CONTEXT.set(
-        context._replace(levels=(*context.levels, level), leaves=context.leaves | leaves if leaves else context.leaves)
+    inside = context._replace(
+        levels=(*context.levels, level), leaves=context.leaves | leaves if leaves else context.leaves
     )
-    begin(level)
     try:
+        CONTEXT.set(inside)
+        begin(level)
         replace_in_globals(f)
         return work()
     except Exception as error:
         _explain(error)
         raise
     finally:
+        CONTEXT.set(context)
+        # Here and not in `finish`, on whose way an interrupt may come.
+        ACTIVE.pop(id(level), None)
         finish(level)
-        CONTEXT.reset(token)
 
 
 _WRITTEN = """retrograde: a traced value was written into a plain array, which would lose its derivative.
@@ -48,7 +51,9 @@ _COMPILED = """retrograde: compiled code of SciPy takes no traced values. If it 
 
 def _explain(error: Exception) -> None:
     """Add the ways out to what others say when they meet a traced value."""
-    if isinstance(error, RetrogradeError) or any(note in getattr(error, "__notes__", ()) for note in (_WRITTEN, _COMPILED)):
+    if isinstance(error, RetrogradeError) or any(
+        note in getattr(error, "__notes__", ()) for note in (_WRITTEN, _COMPILED)
+    ):
         return
     if isinstance(error, ValueError) and "setting an array element with a sequence" in str(error):
         error.add_note(_WRITTEN)

@@ -23,7 +23,7 @@ from retrograde.rules.numpy_indexing import add_at, may_repeat, scatter
 from retrograde.trace.constant import CONSTANT, constant, released
 from retrograde.trace.handle import FLOAT64, HANDLES, Traced, is_traced, like_of, make, plain, shape_of
 from retrograde.trace.keys import fixed_key
-from retrograde.trace.level import CONTEXT, Node, some_are_asked
+from retrograde.trace.level import CONTEXT, Node, set_aside, some_are_asked
 from retrograde.trace.ops import LEAF, Op, fit
 
 # A path leads from an array to a view of it, step by step: `np.transpose`, then `operator.itemgetter(0)`.
@@ -56,6 +56,9 @@ def write(x: Traced, path: Path, key: Any, value: Any) -> None:
         )
     value = released(value)
     key = fixed_key(key)
+    if some_are_asked():
+        _check_recordable(x.level)
+        value = _as_set_aside(value)
     traced = is_traced(value)
     if traced:
         if type(value.primal) is not np.float64 or type(x.primal) is not np.ndarray or x.primal.dtype is not FLOAT64:
@@ -64,8 +67,6 @@ def write(x: Traced, path: Path, key: Any, value: Any) -> None:
             _raise_to(x, value.level)
     level = x.level
     here = traced and value.level is level
-    if some_are_asked():
-        _check_recordable(level)
     number = level.number()
     if level.records:
         if here:
@@ -101,6 +102,9 @@ def _write_primal(x: Traced, path: Path, key: Any, value: Any) -> None:
         finally:
             x.primal = released(lower)
     else:
+        if type(lower) is not np.ndarray:
+            # The sum of a sweep over an array without axes is a number.
+            x.primal = np.array(lower)
         del lower
         if not _is_exclusive(x):
             x.primal = copied(x.primal)
@@ -157,6 +161,19 @@ def _check_castable(value: Traced, x: Traced) -> None:
             f"a traced {have} cannot be written into an array of {want}: it would be cut, and its derivative lost",
             f"an array of dtype {have}, e.g. x.astype({have})",
         )
+
+
+def _as_set_aside(value: Any) -> Any:
+    """A value as an operation gives it while its level does not record: plain inside `ignore()`, for example."""
+    while is_traced(value):
+        aside = set_aside(value.level, (value.link,))
+        if aside is None:
+            return value
+        held = aside(value.primal)
+        if is_traced(held) and held is not value.primal:
+            return held
+        value = held
+    return value
 
 
 def _check_recordable(level: Any) -> None:
