@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+import importlib.util
 from typing import Any
 
 import laws
@@ -16,11 +15,15 @@ from retrograde.rules.points import call, complex_, real
 from retrograde.rules.products import conj
 from retrograde.rules.table import RULES, Composed, Elementwise, General, Linear, Multilinear, NoGradient, Rule
 
-for module in pkgutil.iter_modules(retrograde.rules.__path__):
-    importlib.import_module(f"retrograde.rules.{module.name}")
+OF_NUMPY = set(RULES)
+HAS_SCIPY = importlib.util.find_spec("scipy") is not None
+if HAS_SCIPY:
+    retrograde.rules.load_scipy()
 
 
 def _name(rule: Rule) -> str:
+    if rule.function not in OF_NUMPY:
+        return f"special.{rule.name}"
     package = (getattr(rule.function, "__module__", None) or "numpy").removeprefix("numpy").strip("._")
     return f"{package}.{rule.name}" if package in ("linalg", "fft", "math") else rule.name
 
@@ -37,6 +40,11 @@ def test_rule_has_the_form_of_its_function(rule: Rule) -> None:
 @pytest.mark.parametrize(("rule", "point"), [pytest.param(r, p, id=f"{_name(r)}: {p.label}") for r, p in POINTS])
 def test_rule_obeys_every_law(rule: Rule, point: Point) -> None:
     laws.check(rule, point)
+
+
+@pytest.mark.skipif(HAS_SCIPY, reason="the rules of SciPy are above, among the others")
+def test_rules_of_scipy_obey_the_laws() -> None:
+    pytest.skip("SciPy is not installed")
 
 
 # Laws that need an engine (second order, every eager mode against the rule) go here, over the same POINTS.

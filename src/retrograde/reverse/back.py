@@ -9,7 +9,7 @@ from retrograde.reverse.graph import FREED, nodes_behind
 from retrograde.reverse.loss import check_loss
 from retrograde.reverse.params import Cell, Param, accumulate
 from retrograde.reverse.pullback import checked_leaf
-from retrograde.reverse.sweep import result, sweep, sweep_and_free
+from retrograde.reverse.tape import result, sweep, sweep_and_free
 from retrograde.trace.handle import is_traced
 from retrograde.trace.ops import LEAF
 from retrograde.trace.recording import PARAMS

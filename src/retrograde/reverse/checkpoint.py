@@ -19,9 +19,9 @@ import numpy as np
 
 from retrograde.errors import PullbackError
 from retrograde.reverse.graph import nodes_behind
-from retrograde.reverse.sweep import run_nodes, tell_unreached
+from retrograde.reverse.tape import run_nodes, tell_unreached
 from retrograde.trace.handle import Traced, is_traced, make, plain
-from retrograde.trace.level import CONTEXT, Level, Node, begin, finish
+from retrograde.trace.level import ACTIVE, CONTEXT, Level, Node, begin, finish
 from retrograde.trace.ops import OUTPUT, Op
 from retrograde.trace.recording import PARAMS, blindly
 from retrograde.trace.structure import flatten, is_variable, map_leaves, unflatten
@@ -99,7 +99,7 @@ class _Part:
         """The outputs of `f`, recorded this time with numbers from `first_number` on."""
         level = self.level
         context = CONTEXT.get()
-        token = CONTEXT.set(context._replace(levels=(*context.levels, level), leaves=context.leaves | self.leaves))
+        CONTEXT.set(context._replace(levels=(*context.levels, level), leaves=context.leaves | self.leaves))
         ended = level.number
         try:
             if level is not PARAMS:
@@ -108,10 +108,11 @@ class _Part:
                 begin(level)
             ys = flatten(settled(self.f(*self.args, **self.kwargs)))[0]
         finally:
+            CONTEXT.set(context)
             if level is not PARAMS:
+                ACTIVE.pop(id(level), None)
                 finish(level)
                 level.number = ended
-            CONTEXT.reset(token)
         self._check_same(ys)
         return ys
 

@@ -21,25 +21,29 @@ from retrograde.rules.table import elementwise, general
 
 
 def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let any positional argument take the call over by `__array_function__`."""
+    """Let any argument take the call over by `__array_function__`, as NumPy lets the arguments of its functions."""
 
     @functools.wraps(function)
-    def public(*args: Any) -> Any:
-        for x in args:
-            if not isinstance(x, np.ndarray) and not callable(x) and hasattr(x, "__array_function__"):
-                return x.__array_function__(public, (type(x),), args, {})
-        return function(*args)
+    def public(*args: Any, **kwargs: Any) -> Any:
+        for x in (*args, *kwargs.values()) if kwargs else args:
+            if not issubclass(type(x), np.ndarray) and hasattr(type(x), "__array_function__"):
+                return x.__array_function__(public, (type(x),), args, kwargs)
+        return function(*args, **kwargs)
 
     return public
 
 
+@functools.cache
 def named(name: str) -> Any:
-    """The function of scipy.special, or None in a SciPy that does not have it.
+    """The function of scipy.special to which a rule of this name belongs, or None in a SciPy that does not have it.
 
-    Some are replaced while a transform runs, which may be when these rules are loaded; the original is meant.
+    Ufuncs let their arguments take a call over. Functions written in Python do not; `overridable` makes one of them
+    that does. They are replaced while a transform runs, which may be when these rules are loaded; the original is meant.
     """
     function = getattr(special, name, None)
-    return getattr(function, "original", function)
+    if function is None or isinstance(function, np.ufunc):
+        return function
+    return overridable(getattr(function, "original", function))
 
 
 def each(names: str, *partials: Any, at: Sequence[Any]) -> None:

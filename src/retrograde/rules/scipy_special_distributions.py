@@ -17,6 +17,7 @@ from retrograde.rules.scipy_special_slopes import slope
 Array = Any
 
 SHARE = real(0.1, 0.9)
+FIVE = np.int64(5)  # an integer also beside single precision, where SciPy warns of any other number of trials
 
 # --- Student's t (DLMF 8.17(i) with x = ν/(ν + t²)) -------------------------------------------------------------
 
@@ -116,21 +117,21 @@ each(
     0.0,
     integer("bdtr", "n"),
     lambda a, b, c: -binomial_density(np.floor(a), b, c),
-    at=[real(2.1, 2.9), 5, SHARE],
+    at=[real(2.1, 2.9), FIVE, SHARE],
 )
 each(
     "bdtrc",
     0.0,
     integer("bdtrc", "n"),
     lambda a, b, c: binomial_density(np.floor(a), b, c),
-    at=[real(2.1, 2.9), 5, SHARE],
+    at=[real(2.1, 2.9), FIVE, SHARE],
 )
 each(
     "bdtri",
     0.0,
     integer("bdtri", "n"),
     lambda y, a, b: -1 / binomial_density(np.floor(a), b, y),
-    at=[real(2.1, 2.9), 5, SHARE],
+    at=[real(2.1, 2.9), FIVE, SHARE],
 )
 each(
     "bdtrik",  # of y, n and p

@@ -30,6 +30,7 @@ _FAR = 7.0
 _RISING_HALVES = np.cumprod([1.0, *(np.arange(30) + 0.5)])
 _SERIES = [float((2 * m + 1) * c) for m, c in enumerate(_RISING_HALVES)]
 _ALTERNATING = [(-1) ** m * c for m, c in enumerate(_SERIES)]
+_CURVATURE = [(2 * m + 2) * c for m, c in enumerate(_ALTERNATING)]
 
 
 def erfcx_slope(z: Array) -> Array:
@@ -106,40 +107,47 @@ each("owens_t", lambda a, b: owens_t_in_h(a, b), lambda a, b: owens_t_in_a(a, b)
 
 # --- Voigt's profile: a normal density with deviation σ, folded with a Cauchy density of half-width γ ---------
 #
-# V = Re w(z) / (σ √(2π)) with z = (x + iγ) / (σ √2) (DLMF 7.19.1), and w′ is known. At σ = 0 it is Cauchy's density,
-# and even in σ.
+# V = Re w(z) / (σ √(2π)) with z = (x + iγ) / (σ √2) (DLMF 7.19.1), which solves ∂V/∂σ = σ ∂²V/∂x². At σ = 0 it is
+# Cauchy's density −Im(1/(x + iγ)) / π.
 
 
-def _over_sigma(x: Array, sigma: Array, gamma: Array) -> tuple[Array, Array, Array, Array]:
-    """Where σ = 0, a σ that is safe, w′(z) / (2σ² √π), and 1 / (x + iγ)."""
+def erfcx_curvature(z: Array) -> Array:
+    """erfcx″ for Re z ≥ 0, as `erfcx_slope`."""
+    far = np.abs(z) > _FAR
+    near_z, far_z = np.where(far, 1.0, z), np.where(far, z, 1.0)
+    closed = 2 * special.erfcx(near_z) + 2 * near_z * erfcx_slope(near_z)
+    square = 1 / (far_z * far_z)
+    return np.where(far, square / (far_z * ROOT_PI) * polynomial(_CURVATURE, square), closed)
+
+
+def _voigt_argument(x: Array, sigma: Array, gamma: Array) -> tuple[Array, Array, Array, Array]:
+    """Where σ = 0, a σ that is safe, −iz, and 1/(x + iγ)²."""
     still = sigma == 0
     s = np.where(still, 1.0, sigma)
-    z = (x + 1j * gamma) / (s * math.sqrt(2))
-    slope = -1j * erfcx_slope(-1j * z) / (2 * ROOT_PI * s * s)
     whole = x + 1j * gamma
-    return still, s, slope, 1 / np.where(whole == 0, np.inf, whole)
+    over = 1 / np.where(whole == 0, np.inf, whole)
+    return still, s, whole * (-1j * ROOT_HALF) / s, over * over
 
 
 def voigt_in_x(x: Array, sigma: Array, gamma: Array) -> Array:
-    still, _, slope, over = _over_sigma(x, sigma, gamma)
-    return np.where(still, np.imag(over * over) / math.pi, np.real(slope))
+    still, s, z, square = _voigt_argument(x, sigma, gamma)
+    return np.where(still, np.imag(square) / math.pi, np.imag(erfcx_slope(z)) / (2 * ROOT_PI * s * s))
 
 
 def voigt_in_gamma(x: Array, sigma: Array, gamma: Array) -> Array:
-    still, _, slope, over = _over_sigma(x, sigma, gamma)
-    return np.where(still, np.real(over * over) / math.pi, -np.imag(slope))
+    still, s, z, square = _voigt_argument(x, sigma, gamma)
+    return np.where(still, np.real(square) / math.pi, np.real(erfcx_slope(z)) / (2 * ROOT_PI * s * s))
 
 
-def voigt_in_sigma(y: Array, x: Array, sigma: Array, gamma: Array) -> Array:
-    """−(V + x ∂V/∂x + γ ∂V/∂γ) / σ, since V is homogeneous of degree −1; 0 at σ = 0."""
-    still, s, slope, _ = _over_sigma(x, sigma, gamma)
-    return np.where(still, 0.0, -(y + np.real((x + 1j * gamma) * slope)) / s)
+def voigt_in_sigma(x: Array, sigma: Array, gamma: Array) -> Array:
+    still, s, z, _ = _voigt_argument(x, sigma, gamma)
+    return np.where(still, 0.0, -np.real(erfcx_curvature(z)) / (2 * ROOT_2_PI * s * s))
 
 
 each(
     "voigt_profile",
     lambda a, b, c: voigt_in_x(a, b, c),
-    lambda y, a, b, c: voigt_in_sigma(y, a, b, c),
+    lambda a, b, c: voigt_in_sigma(a, b, c),
     lambda a, b, c: voigt_in_gamma(a, b, c),
     at=[real(-2, 2), real(0.5, 2), real(0.5, 2)],
 )

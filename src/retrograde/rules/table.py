@@ -53,13 +53,13 @@ class Rule:
     function: Function
     at: Sequence[Any] = field(default=(), kw_only=True)
 
-    @property
+    @cached_property
     def name(self) -> str:
         owner = getattr(self.function, "__self__", None)  # np.add.reduce is a method of np.add
         name: str = getattr(self.function, "__name__", "f")
         return f"{owner.__name__}.{name}" if isinstance(owner, np.ufunc) else name
 
-    @property
+    @cached_property
     def label(self) -> str:
         """The function as messages name it: `np.sum`, `scipy.special.erf`, or a user's own name."""
         if isinstance(self.function, np.ufunc | type(np.add.reduce)) and self.name.split(".")[0] in dir(np):

@@ -153,7 +153,7 @@ class Attributes:
     # Changes in place.
 
     def fill(self, value: Any) -> None:
-        if np.ndim(value):
+        if isinstance(value, list | tuple) or np.ndim(value):
             raise ValueError("setting an array element with a sequence.")
         self[...] = value
 
@@ -240,9 +240,11 @@ class Flat:
     def __setitem__(self, key: Any, values: Any) -> None:
         indices = self._indices(key)
         count = np.size(indices[0]) if indices else 1
-        if np.ndim(values) or isinstance(values, list | tuple):
+        if isinstance(values, list | tuple) or np.ndim(values):
+            from retrograde.trace.creation import array_of  # which needs the class that `Attributes` is a base of
+
             # Values that are too few are repeated, as NumPy does it.
-            values = np.reshape(np.resize(np.array(values), count), np.shape(indices[0]) if indices else ())
+            values = np.reshape(np.resize(array_of(values), count), np.shape(indices[0]) if indices else ())
         self.base[indices] = values
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -253,8 +255,15 @@ class Flat:
         return self.base.flatten()
 
     def _indices(self, key: Any) -> tuple[Any, ...]:
-        places = np.arange(len(self))[key]
-        return np.unravel_index(places, self.base.shape) if self.base.shape else ()
+        places: Any
+        try:
+            # No row of all positions for a single element.
+            places = range(len(self))[key]
+        except TypeError:
+            places = np.arange(len(self))[key]
+        except IndexError:
+            raise IndexError(f"index {key} is out of bounds for size {len(self)}") from None
+        return np.unravel_index(np.asarray(places), self.base.shape) if self.base.shape else ()
 
 
 # What arrays (and numbers) have beyond this. It would hand out the memory itself, or a plain value; so only those have

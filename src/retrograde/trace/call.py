@@ -61,7 +61,8 @@ class Operand:
 
 def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`rule.function(*args, **kwargs)`, where the rule takes the function's own arguments."""
-    args, kwargs = _normalised(rule, args, kwargs)
+    if kwargs or len(args) > 1:
+        args, kwargs = _normalised(rule, args, kwargs)
     positions = _positions(rule, args)
     if not positions:
         # np.where(condition): the call has no differentiable argument at all.
@@ -72,7 +73,9 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
         return rule.function(*args, **kwargs)
     level = max((operand.traced.level for operand in found), key=lambda level: level.depth)
     active = [operand for operand in found if operand.traced.level is level]
-    primals = [_snapshot_tree(arg) for arg in args]
+    primals = list(args)
+    if len(active) < len(args):
+        primals = [_snapshot_tree(arg) for arg in args]
     for operand in active:
         i = positions[operand.slot]
         primals[i] = _replaced(primals[i], operand.path, operand.traced.primal)
@@ -102,6 +105,8 @@ def _check_not_cut(rule: WithArguments, y: Any, active: list[Operand]) -> None:
 def _views(binding: Binding, operand: Operand) -> Any:
     """The views that a call gives of its one traced operand, or None if the result has memory of its own."""
     y, x = binding.y, operand.traced
+    if type(y) is not np.ndarray and type(y) not in HANDLES and not isinstance(y, tuple | list):
+        return None
     i = binding.positions[operand.slot]
     whole = binding.args[i]
     if type(x) is View and type(whole) is np.ndarray:
@@ -233,6 +238,8 @@ class Binding:
 def _positions(rule: WithArguments, args: tuple[Any, ...]) -> tuple[int, ...]:
     if isinstance(rule.args, slice):
         return tuple(range(len(args)))[rule.args]
+    if len(args) > rule.args[-1]:
+        return rule.args
     return tuple(i for i in rule.args if i < len(args))
 
 

@@ -15,6 +15,7 @@ import gc
 import math
 import operator
 import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import thread
 from types import FunctionType
@@ -24,6 +25,7 @@ import numpy as np
 
 from retrograde.rules.table import RULES, Elementwise
 from retrograde.trace import level as levels
+from retrograde.trace import special
 from retrograde.trace.call import call
 from retrograde.trace.callers import calling_frame
 from retrograde.trace.constant import CONSTANT, writable
@@ -213,15 +215,15 @@ _TAKE_ONE_LIST = "shape reshape diag"
 _TAKE_LISTS_OF_LISTS = "concatenate stack hstack vstack column_stack"
 _LINALG_TAKE_LISTS = "norm det inv solve"
 
-_SEQUENCES = frozenset({list, tuple})
+_SEQUENCES = (list, tuple)
 
 
 def _array_if_traced(arg: Any) -> Any:
-    return array_of(arg) if type(arg) in _SEQUENCES and contains_traced(arg) else arg
+    return array_of(arg) if issubclass(type(arg), _SEQUENCES) and contains_traced(arg) else arg
 
 
 def _arrays_if_traced(arg: Any) -> Any:
-    return [_array_if_traced(member) for member in arg] if type(arg) in _SEQUENCES else arg
+    return [_array_if_traced(member) for member in arg] if issubclass(type(arg), _SEQUENCES) else arg
 
 
 def _take_lists(
@@ -237,8 +239,9 @@ def _taking_lists(original: Callable[..., Any], take: Callable[[Any], Any], coun
     @functools.wraps(original)
     def replaced(*args: Any, **kwargs: Any) -> Any:
         for arg in args:
-            if type(arg) in _SEQUENCES:
-                args = (*map(take, args[:count]), *args[len(args) if count is None else count :])
+            # Not isinstance, which asks a traced value for its class.
+            if issubclass(type(arg), _SEQUENCES):
+                args = (*map(take, args[:count]), *(args[count:] if count else ()))
                 break
         if kwargs and count is None:
             kwargs = {name: take(value) for name, value in kwargs.items()}
@@ -433,9 +436,27 @@ def _submit_in_context(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
     return _submit(self, contextvars.copy_context().run, fn, *args, **kwargs)
 
 
+_special: dict[str, Callable[..., Any]] = {}
+_noticing = threading.Lock()
+
+
+def _notice_special() -> None:
+    """Prepare the functions of scipy.special for being replaced, once somebody has imported it."""
+    module = sys.modules.get("scipy.special")
+    if _special or not hasattr(module, "softmax"):
+        return
+    with _noticing:
+        if not _special:
+            _special.update(special.replacements(module))
+            _originals.update((id(function.original), function) for function in _special.values())  # type: ignore[attr-defined]
+            _switches.append(_switch(vars(module), _special))
+            _found.clear()
+
+
 def install() -> None:
     """Take the functions over. Called when the first transform begins."""
     uninstall()  # what an interrupt may have left of an earlier one
+    _notice_special()
     if options.intercept:
         for names, table, before, values, read in _switches:
             # Noted before it is done: an interrupt in between restores what is there anyway.
@@ -463,6 +484,7 @@ def uninstall() -> None:
 
 def traceable(f: Callable[..., Any]) -> Callable[..., Any]:
     """`f`, or what stands for it while a transform runs (`gradient(math.sin, x)`)."""
+    _notice_special()
     return _originals.get(id(f), f) if options.intercept else f
 
 
