@@ -15,16 +15,18 @@ from retrograde.rules.points import call, complex_, real
 from retrograde.rules.products import conj
 from retrograde.rules.table import RULES, Composed, Elementwise, General, Linear, Multilinear, NoGradient, Rule
 
-OF_NUMPY = set(RULES)
 HAS_SCIPY = importlib.util.find_spec("scipy") is not None
+SPECIAL: set[Any] = set()
 if HAS_SCIPY:
     retrograde.rules.load_scipy()
+    SPECIAL = {f for f in vars(importlib.import_module("scipy.special")).values() if isinstance(f, np.ufunc)}
 
 
 def _name(rule: Rule) -> str:
-    if rule.function not in OF_NUMPY:
+    module = getattr(rule.function, "__module__", None) or "numpy"
+    if rule.function in SPECIAL or "special" in module:
         return f"special.{rule.name}"
-    package = (getattr(rule.function, "__module__", None) or "numpy").removeprefix("numpy").strip("._")
+    package = module.removeprefix("numpy").strip("._")
     return f"{package}.{rule.name}" if package in ("linalg", "fft", "math") else rule.name
 
 

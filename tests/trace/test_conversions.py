@@ -290,10 +290,10 @@ def test_what_a_routine_of_scipy_raises_names_the_users_line_and_not_scipys(f):
 
 def test_a_missing_rule_names_the_function_and_the_ways_out():
     with pytest.raises(MissingRuleError) as caught:
-        gradient(lambda x: scipy.special.zeta(x), 2.5)
+        gradient(lambda x: np.logaddexp2.reduce(x), np.ones(3))
     assert isinstance(caught.value, NotImplementedError)
     message = str(caught.value)
-    assert "zeta" in message
+    assert "np.logaddexp2.reduce" in message
     assert "primitive" in message
     assert "dropgrad" in message
     assert "(test_conversions.py:" in message

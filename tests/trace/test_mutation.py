@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import copy
 import time
 from collections.abc import Callable
@@ -791,6 +792,7 @@ def test_a_result_computed_earlier_may_be_written_to():
     agrees(f, X)
 
 
+@pytest.mark.xfail(strict=True, reason="plain arrays from outside are not versioned yet; docs/limits.md says so")
 def test_a_plain_array_that_an_operation_kept_may_be_changed_later():
     c, key = np.ones(3), np.array([0, 1, 2])
 
@@ -1679,6 +1681,11 @@ _WRITES = [
 ]
 
 
+# Measurements, which a busy machine disturbs: in the long run only.
+_measured = pytest.mark.skipif(not os.environ.get("RETROGRADE_LONG"), reason="a measurement: RETROGRADE_LONG=1")
+
+
+@_measured
 @pytest.mark.parametrize("mode", ["reverse", "forward", "hvp"])
 @pytest.mark.parametrize("write", _WRITES, ids=lambda f: f.__name__.strip("_"))
 def test_a_write_costs_what_it_writes_and_not_what_the_array_holds(write, mode):
@@ -1709,6 +1716,7 @@ def _time(run: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
+@_measured
 @pytest.mark.parametrize("mode", ["reverse", "forward", "hvp"])
 def test_twice_as_many_writes_cost_twice_as_much(mode):
     def f(x):

@@ -9,7 +9,7 @@ import numpy as np
 from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.points import call, complex_, real
 from retrograde.rules.products import unbroadcast
-from retrograde.rules.table import Like, linear
+from retrograde.rules.table import Like, composed, linear
 
 
 def tril_adjoint(y_bar: Any, m: Like, k: int = 0) -> Any:
@@ -82,4 +82,15 @@ linear(
 )
 linear(np.diagflat, diagflat_adjoint, at=[call(complex_(-1, 1, 2, 2)), call(real(-1, 1, 2), 1), call(real(-1, 1), -1)])
 linear(np.diagonal, diagonal_adjoint, at=_DIAGONAL_POINTS)
+
+
+def linalg_diagonal_body(x: Any, /, *, offset: int = 0) -> Any:
+    return np.diagonal(x, offset, axis1=-2, axis2=-1)
+
+
+composed(
+    np.linalg.diagonal,
+    linalg_diagonal_body,
+    at=[call(real(-1, 1, 3, 3)), call(real(-1, 1, 2, 3, 4), offset=1)],
+)
 linear(np.trace, trace_adjoint, at=_DIAGONAL_POINTS)

@@ -32,7 +32,10 @@ def t_in_freedom(df: Array, t: Array) -> Array:
 
 
 def t_density(df: Array, t: Array) -> Array:
-    return np.exp(-0.5 * (df + 1) * np.log1p(t * t / df) - special.betaln(0.5 * df, 0.5)) / np.sqrt(df)
+    normal = np.isinf(df)
+    v = np.where(normal, 1.0, df)
+    density = np.exp(-0.5 * (v + 1) * np.log1p(t * t / v) - special.betaln(0.5 * v, 0.5)) / np.sqrt(v)
+    return np.where(normal, normal_density(t), density)
 
 
 each("stdtr", lambda a, b: t_in_freedom(a, b), lambda a, b: t_density(a, b), at=[real(1, 9), real(-3, 3)])

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import special
 
 from retrograde.rules.points import call, complex_, real
-from retrograde.rules.scipy_special_dispatch import each, overridable, over_arguments, pushed, several
+from retrograde.rules.scipy_special_dispatch import each, over_arguments, overridable, pushed, several
 from retrograde.rules.scipy_special_slopes import slope
 from retrograde.rules.table import general
 

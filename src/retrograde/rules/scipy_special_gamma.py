@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import Any
 
@@ -227,10 +228,18 @@ def factorial_body(n: Any, exact: bool = False, extend: str = "zero") -> Any:
     return np.where(inside, special.gamma(np.where(inside, n, 0.0) + 1), 0.0)
 
 
+def factorial_body_until_1_14(n: Any, exact: bool = False) -> Any:
+    return factorial_body(n, exact)
+
+
 COMBINATORIAL_POINTS = [call(real(4, 6, 2), real(1, 2, 2)), call(real(4, 6), 2)]
 composed(named("comb"), comb_body, at=[*COMBINATORIAL_POINTS, call(real(4, 6, 3), 2.0, repetition=True)])
 composed(named("perm"), perm_body, at=COMBINATORIAL_POINTS)
-composed(named("factorial"), factorial_body, at=[call(real(1, 4, 2, 3)), call(real(1, 4))])
+composed(
+    named("factorial"),
+    factorial_body if "extend" in inspect.signature(special.factorial).parameters else factorial_body_until_1_14,
+    at=[call(real(1, 4, 2, 3)), call(real(1, 4))],
+)
 
 # --- Zeta ------------------------------------------------------------------------------------------------
 

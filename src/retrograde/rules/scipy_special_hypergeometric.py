@@ -132,7 +132,7 @@ each(
     lambda a, b, c: slope(special.log_wright_bessel, (1, 0, 0), a, b, c),
     lambda a, b, c: slope(special.log_wright_bessel, (0, 1, 0), a, b, c),
     lambda y, a, b, c: np.exp(special.log_wright_bessel(a, a + b, c) - y),
-    at=[real(0.5, 2), real(1, 2), real(0.5, 2)],
+    at=[real(1.2, 2), real(1.5, 2), real(0.5, 1)],
 )
 
 # --- Parabolic cylinder functions, each with its derivative -------------------------------------------------------

@@ -218,16 +218,20 @@ each(
     lambda a, b, c: -beta_density(a, b, c, 1 - c),
     at=[SHAPE, SHAPE, SHARE],
 )
-for _name, _sign in (("betaincinv", 1.0), ("betainccinv", -1.0)):
-    each(
-        _name,
-        lambda y, a, b: -beta_in_shape(0, a, b, y, 1 - y) / beta_density(a, b, y, 1 - y),
-        lambda y, a, b: -beta_in_shape(1, a, b, y, 1 - y) / beta_density(a, b, y, 1 - y),
-        (lambda y, a, b: 1 / beta_density(a, b, y, 1 - y))
-        if _sign > 0
-        else (lambda y, a, b: -1 / beta_density(a, b, y, 1 - y)),
-        at=[SHAPE, SHAPE, SHARE],
-    )
+each(
+    "betaincinv",
+    lambda y, a, b: -beta_in_shape(0, a, b, y, 1 - y) / beta_density(a, b, y, 1 - y),
+    lambda y, a, b: -beta_in_shape(1, a, b, y, 1 - y) / beta_density(a, b, y, 1 - y),
+    lambda y, a, b: 1 / beta_density(a, b, y, 1 - y),
+    at=[SHAPE, SHAPE, SHARE],
+)
+each(
+    "betainccinv",
+    lambda y, a, b: -beta_in_shape(0, a, b, y, 1 - y) / beta_density(a, b, y, 1 - y),
+    lambda y, a, b: -beta_in_shape(1, a, b, y, 1 - y) / beta_density(a, b, y, 1 - y),
+    lambda y, a, b: -1 / beta_density(a, b, y, 1 - y),
+    at=[SHAPE, SHAPE, SHARE],
+)
 each(
     "btdtria",  # of p, b and x
     lambda y, b, c: 1 / beta_in_shape(0, y, b, c, 1 - c),

@@ -255,7 +255,10 @@ def harmonic_in_theta(n: Any, m: Any, theta: Array, phi: Array) -> Array:
     """
     up, down = _steps(n, m)
     turn = np.exp(1j * phi)
-    return 0.5 * (up / turn * harmonic(n, np.add(m, 1), theta, phi) - down * turn * harmonic(n, np.subtract(m, 1), theta, phi))
+    # Where there is no next order, its weight is 0.
+    above = harmonic(n, np.minimum(np.add(m, 1), n), theta, phi)
+    below = harmonic(n, np.maximum(np.subtract(m, 1), np.negative(n)), theta, phi)
+    return 0.5 * (up / turn * above - down * turn * below)
 
 
 def harmonic_pullback(y: Any, n: Any, m: Any, theta: Any, phi: Any) -> Any:

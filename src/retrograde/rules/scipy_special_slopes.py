@@ -23,7 +23,7 @@ from scipy import special
 
 from retrograde.errors import MissingRuleError
 from retrograde.rules.points import call, real
-from retrograde.rules.scipy_special_dispatch import overridable, over_arguments, pushed
+from retrograde.rules.scipy_special_dispatch import over_arguments, overridable, pushed
 from retrograde.rules.table import general
 
 Array = Any
@@ -111,7 +111,7 @@ def _one_slope(function: Any, order: int, i: int, args: list[Array]) -> tuple[Ar
         todo = todo[~(best[todo] <= _GOOD * np.abs(result[todo]))]
         if not todo.size:
             break
-    resolved = (best <= 1e-6 * np.abs(result)) | (best <= 1e-9 * size)
+    resolved = (best <= 1e-6 * np.abs(result)) | (best <= 1e-11 * size)
     return np.where(resolved, result, np.nan), width
 
 
@@ -119,6 +119,8 @@ def _widths(p: Array) -> Iterator[Array]:
     """Half-widths to try, the likeliest first; those in proportion to `p` serve where zero is a singularity."""
     yield from (0.5, 0.125, 2.0, 0.03125)
     near = np.abs(p)
+    # The width of a distribution of mean p.
+    yield 0.5 * np.sqrt(near)
     for share in (0.5, 0.125, 0.03125):
         yield np.where(near > 0, share * near, 2.0**-7)
     yield 8.0
@@ -161,21 +163,22 @@ def _last(order: int) -> Array:
 
 def slope_pullback(y: Any, function: Any, orders: tuple[int, ...], *args: Any) -> Any:
     def pull(y_bar: Any) -> tuple[Any, ...]:
-        return over_arguments(y_bar, [functools.partial(slope_again, function, orders, i) for i in range(len(args))], args)
+        return over_arguments(y_bar, next_slopes(function, orders), args)
 
     return pull
 
 
 def slope_pushforward(y: Any, function: Any, orders: tuple[int, ...], *args: Any) -> Any:
     def push(*dots: Any) -> Any:
-        return pushed(dots, [functools.partial(slope_again, function, orders, i) for i in range(len(args))], args, np.shape(y))
+        return pushed(dots, next_slopes(function, orders), args, np.shape(y))
 
     return push
 
 
-def slope_again(function: Any, orders: tuple[int, ...], i: int, *args: Any) -> Any:
-    """The derivative of a slope in argument `i`."""
-    return slope(function, (*orders[:i], orders[i] + 1, *orders[i + 1 :]), *args)
+def next_slopes(function: Any, orders: tuple[int, ...]) -> list[Any]:
+    """The derivatives of a slope, one for each argument."""
+    raised = [(*orders[:i], order + 1, *orders[i + 1 :]) for i, order in enumerate(orders)]
+    return [functools.partial(slope, function, higher) for higher in raised]
 
 
 general(

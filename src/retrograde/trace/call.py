@@ -124,6 +124,9 @@ def _views(binding: Binding, operand: Operand) -> Any:
     def read() -> Any:
         return x.level.apply(binding, [operand])
 
+    if isinstance(binding.rule, General) and (type(y) is View or type(y) is np.ndarray):
+        # A rule that refuses an argument does so where it gives a view, too.
+        binding.rule.pullback(y, *binding.args, **kwargs)
     if shares_memory(y, whole):
         return view_of(x, step, read)
     if isinstance(y, list | tuple) and y and all(shares_memory(part, whole) for part in y):
@@ -293,8 +296,8 @@ def _constant(rule: WithArguments, name: int | str, value: Any) -> Any:
             f"{rule.label} has no derivative with respect to its argument {which}",
             "dropgrad(x) as that argument, where its derivative is not wanted",
         )
-    if kind is list or kind is tuple:
-        return kind(_constant(rule, name, item) for item in value)
+    if isinstance(value, list | tuple):
+        return _rebuilt(value, [_constant(rule, name, item) for item in value])
     return value
 
 
@@ -303,7 +306,7 @@ def _traced(value: Any, path: Path = ()) -> Iterator[tuple[Path, Traced]]:
     kind = type(value)
     if kind in HANDLES:
         yield path, value
-    elif kind is list or kind is tuple:
+    elif isinstance(value, list | tuple):
         for i, item in enumerate(value):
             yield from _traced(item, (*path, i))
 
@@ -333,8 +336,8 @@ def _zeros_tree(tree: Any) -> Any:
 
 def _snapshot_tree(tree: Any) -> Any:
     kind = type(tree)
-    if kind is list or kind is tuple:
-        return kind(_snapshot_tree(item) for item in tree) if contains_handle(tree) else tree
+    if isinstance(tree, list | tuple):
+        return _rebuilt(tree, [_snapshot_tree(item) for item in tree]) if contains_handle(tree) else tree
     return snapshot(tree) if kind in HANDLES else tree
 
 
@@ -349,9 +352,14 @@ def _plain_tree(tree: Any) -> Any:
     kind = type(tree)
     if kind in HANDLES:
         return plain(tree)
-    if kind is list or kind is tuple:
-        return kind(_plain_tree(item) for item in tree)
+    if isinstance(tree, list | tuple):
+        return _rebuilt(tree, [_plain_tree(item) for item in tree])
     return tree
+
+
+def _rebuilt(tree: Any, items: list[Any]) -> Any:
+    """Other items in the same kind of sequence; a subclass (a named tuple) becomes a list."""
+    return tuple(items) if type(tree) is tuple else items
 
 
 def distribute(y: Any, make_output: Callable[[int, Any], Any]) -> Any:

@@ -140,7 +140,7 @@ def _released(tree: Any) -> Any:
 
 def _name(function: Any) -> str:
     name: str = function.__name__
-    for module in (np, sys.modules.get("scipy.special")):
+    for module in (np, sys.modules.get("scipy.special"), sys.modules.get("scipy.special._ufuncs")):
         if getattr(module, name, None) is function:
             return f"{module.__name__ if module is not np else 'np'}.{name}"
     return f"{getattr(function, '__module__', None) or type(function).__module__}.{name}"
@@ -151,7 +151,7 @@ def missing_rule(function: Any) -> MissingRuleError:
     name = f"np.{owner.__name__}.{function.__name__}" if isinstance(owner, np.ufunc) else _name(function)
     return MissingRuleError(
         f"{name} has no derivative rule",
-        "write it with NumPy functions that have one (docs: supported functions)",
+        "write it with NumPy functions that have one (docs/limits.md)",
         f"primitive({name}).defpullback(...), to give it a rule of your own",
         "dropgrad(x) as its argument, or `with ignore():`, where its derivative is not wanted",
     )

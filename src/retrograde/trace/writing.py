@@ -262,6 +262,9 @@ class Accumulator:
                 _add_into(part, key, y_bar)
             return
         path, key = self._window(path, key)
+        if type(key) is tuple and not key and not np.ndim(plain(contents)) and np.ndim(plain(y_bar)):
+            # A number that was broadcast: all of its places are one.
+            y_bar = np.sum(y_bar)
         if may_repeat(key):
             shape = np.shape(plain(follow(contents, path)))
             self._write(path, ..., follow(contents, path) + scatter(y_bar, key, shape))
@@ -296,7 +299,7 @@ class Accumulator:
         if not path or _is_window(follow(value, path), value):
             return path, key
         places = follow(np.arange(value.size).reshape(value.shape), path)[key]
-        return (), np.unravel_index(places, value.shape)
+        return (), np.unravel_index(places, value.shape) if value.ndim else ()
 
     def _write(self, path: Path, key: Any, value: Any) -> None:
         handle = self.contents if is_traced(self.contents) else constant(self.contents)
