@@ -1,7 +1,7 @@
 """Retrograde: exact derivatives of the NumPy code you already have."""
 
-from retrograde import rules as _rules  # fills the table
-from retrograde import trace as _trace  # gives the traced value its operators and protocols
+from retrograde import rules as _rules  # noqa: F401  fills the table
+from retrograde import trace as _trace  # noqa: F401  gives the traced value its operators and protocols
 from retrograde.errors import (
     AlreadyUsedError,
     ConversionError,

@@ -93,7 +93,9 @@ def check_rule(f: Callable[..., Any], *args: Any, rtol: float = 1e-6, atol: floa
     pushed = _inner(y_bar, jvp(f, args, directions)[1])
     _check_close(pulled, pushed, rtol, atol, "⟨Jᵀ ȳ, ẋ⟩ against ⟨ȳ, J ẋ⟩")
     for first, second in zip(flatten(bars)[0], flatten(back(y_bar))[0], strict=True):
-        assert np.array_equal(first, second, equal_nan=True), "the pullback gives something else when it is called again"
+        assert np.array_equal(first, second, equal_nan=True), (
+            "the pullback gives something else when it is called again"
+        )
     for arg, bar in zip(args, bars, strict=True):
         for x, x_bar in zip(flatten(arg)[0], flatten(bar)[0], strict=False):
             if is_variable(x):

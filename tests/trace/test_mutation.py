@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import copy
+import os
 import time
 from collections.abc import Callable
 from typing import Any

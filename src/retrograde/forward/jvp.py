@@ -13,8 +13,7 @@ from retrograde.forward.level import ForwardLevel
 from retrograde.trace.handle import Traced, is_traced, like_of, make, shape_of
 from retrograde.trace.interception import traceable
 from retrograde.trace.running import interruptible, run
-from retrograde.trace.structure import Inputs, finished, flatten, is_variable, unflatten, zero_like
-from retrograde.trace.structure import leaves_like
+from retrograde.trace.structure import Inputs, finished, flatten, is_variable, leaves_like, unflatten, zero_like
 from retrograde.trace.views import settled, snapshot
 
 

@@ -16,6 +16,7 @@ from retrograde.trace.recording import PARAMS
 from retrograde.trace.running import interruptible
 from retrograde.trace.views import View
 
+
 @interruptible
 def back(y: Any, y_bar: Any = None, once: bool = True) -> None:
     """Sweep back from `y` and add to the `.grad` of every parameter that it was computed of, in place.
@@ -38,7 +39,7 @@ def back(y: Any, y_bar: Any = None, once: bool = True) -> None:
         y = y.reading()
     if y.level is not PARAMS:
         raise InputError(
-            "back(y) needs a y that was computed of parameters outside of a transform; this one belongs to a running one",
+            "back(y) needs a y that was computed of parameters outside of transforms; this one belongs to one",
             "gradient or pullback inside the function",
         )
     end = y.link

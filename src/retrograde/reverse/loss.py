@@ -43,7 +43,9 @@ def _check_scalar(value: Any, name: str) -> None:
     ways = _WAYS[is_back]
     shape = np.shape(value) if isinstance(value, np.ndarray | np.generic | float | int | complex) else None
     if shape is None:
-        raise ScalarError(f"{name} needs a real scalar; {it_is} {_described(value)}", "return the loss alone from f", *ways)
+        raise ScalarError(
+            f"{name} needs a real scalar; {it_is} {_described(value)}", "return the loss alone from f", *ways
+        )
     if shape != ():
         if np.size(value) == 1:
             ways = (f"take its one element, e.g. {'y' if is_back else 'f(x)'}.item()", *ways)
@@ -51,7 +53,9 @@ def _check_scalar(value: Any, name: str) -> None:
         raise ScalarError(f"{name} needs a real scalar; {it_is} an array of shape {shape}", reduction, *ways)
     if np.iscomplexobj(value):
         raise ScalarError(
-            f"{name} needs a real scalar; {it_is} the complex number {value}", "make it real, e.g. np.abs(y) ** 2", *ways
+            f"{name} needs a real scalar; {it_is} the complex number {value}",
+            "make it real, e.g. np.abs(y) ** 2",
+            *ways,
         )
     if np.asarray(value).dtype.kind not in "fiub":
         raise ScalarError(f"{name} needs a real scalar; {it_is} {_described(value)}", *ways)

@@ -115,7 +115,13 @@ def _in_place(name: str, sign: str) -> Callable[[Param, Any], Param]:
 
 
 for _name, _sign in {
-    "iadd": "+=", "isub": "-=", "imul": "*=", "itruediv": "/=", "ifloordiv": "//=", "imod": "%=", "ipow": "**=",
+    "iadd": "+=",
+    "isub": "-=",
+    "imul": "*=",
+    "itruediv": "/=",
+    "ifloordiv": "//=",
+    "imod": "%=",
+    "ipow": "**=",
     "imatmul": "@=",
 }.items():
     setattr(Param, f"__{_name}__", _in_place(_name, _sign))
@@ -205,7 +211,7 @@ class Params:
     def lifted(self, tape: Tape) -> dict[int, Traced]:
         """A leaf of the tape for each parameter, by the parameter's identity."""
         outer = CONTEXT.get().leaves
-        return {key: tape.leaf(outer[key] if key in outer else p.value) for key, p in self._members.items()}
+        return {key: tape.leaf(outer.get(key, p.value)) for key, p in self._members.items()}
 
     def __iter__(self) -> Iterator[Param]:
         return iter(self._members.values())

@@ -58,7 +58,9 @@ def pullback(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     @interruptible
     def back(y_bar: Any) -> Any:
         seeds = [
-            (y.link[0], bar) for y, bar in zip(ys, _checked_seed(y_bar, values, structure), strict=True) if tape.owns(y) and bar is not None
+            (y.link[0], bar)
+            for y, bar in zip(ys, _checked_seed(y_bar, values, structure), strict=True)
+            if tape.owns(y) and bar is not None
         ]
         bars = tape.sweep(seeds, links)
         for i, primal in enumerate(primals):

@@ -43,7 +43,7 @@ def sweep(nodes: list[Node], start: Callable[[], Cotangents], leaves: list[int],
     with np.errstate(all="ignore"):
         cotangents = start()
         run_nodes(nodes, cotangents, careful=not repeatable)
-        if repeatable and any([_shows_nan(cotangents[leaf]) for leaf in leaves]):
+        if repeatable and any(_shows_nan(cotangents[leaf]) for leaf in leaves):
             cotangents = start()
             run_nodes(nodes, cotangents, careful=True)
     return cotangents

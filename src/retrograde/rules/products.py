@@ -38,9 +38,7 @@ def unbroadcast(x_bar: Any, shape: tuple[int, ...]) -> Any:
     if have == shape:
         return x_bar
     extra = len(have) - len(shape)
-    axes = tuple(range(extra)) + tuple(
-        extra + i for i, n in enumerate(shape) if n == 1 and have[extra + i] != 1
-    )
+    axes = tuple(range(extra)) + tuple(extra + i for i, n in enumerate(shape) if n == 1 and have[extra + i] != 1)
     return np.reshape(np.sum(x_bar, axis=axes), shape)
 
 

@@ -37,8 +37,9 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
 def named(name: str) -> Any:
     """The function of scipy.special to which a rule of this name belongs, or None in a SciPy that does not have it.
 
-    Ufuncs let their arguments take a call over. Functions written in Python do not; `overridable` makes one of them
-    that does. They are replaced while a transform runs, which may be when these rules are loaded; the original is meant.
+    Ufuncs let their arguments take a call over. Functions written in Python do not: `overridable` makes one of them
+    that does. They are replaced while a transform runs, which may be when these rules are loaded: the original is
+    meant.
     """
     function = getattr(special, name, None)
     if function is None or isinstance(function, np.ufunc):

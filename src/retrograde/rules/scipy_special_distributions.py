@@ -19,7 +19,7 @@ Array = Any
 SHARE = real(0.1, 0.9)
 FIVE = np.int64(5)  # an integer also beside single precision, where SciPy warns of any other number of trials
 
-# --- Student's t (DLMF 8.17(i) with x = ν/(ν + t²)) -------------------------------------------------------------
+# --- Student's t (Abramowitz and Stegun (1964), 26.7.1) -------------------------------------------------------------
 
 
 def t_tail(df: Array, t: Array, upper: Array) -> Array:
@@ -52,7 +52,7 @@ each(
     at=[real(0.7, 0.72), real(0.65, 0.7)],
 )
 
-# --- Fisher's F: Iₓ(n/2, d/2) at x = n f/(d + n f) ------------------------------------------------------------------
+# --- Fisher's F: Iₓ(n/2, d/2) at x = n f/(d + n f) (ibid., 26.6.2) ------------------------------------------------------------------
 
 
 def f_tail(dfn: Array, dfd: Array, f: Array, upper: Array) -> Array:
@@ -221,7 +221,7 @@ each(
     at=[real(-2, 0), real(0.6, 0.9), real(1, 2)],
 )
 
-# --- Tukey's lambda: the inverse of x = boxcox(p, λ) − boxcox(1 − p, λ) --------------------------------------------------
+# --- Tukey's lambda: the inverse of x = boxcox(p, λ) − boxcox(1 − p, λ) ------------------------------------------
 
 
 def _tukey_inside(p: Array) -> tuple[Array, Array]:

@@ -50,9 +50,7 @@ def exprel_slope(x: Array) -> Array:
     """The derivative of (eˣ − 1) / x, from the series where the closed form cancels."""
     near = np.abs(x) < 1
     far = np.where(near, 1.0, x)
-    return np.where(
-        near, polynomial(_EXPREL_SLOPE, np.where(near, x, 0.0)), (np.exp(far) - special.exprel(far)) / far
-    )
+    return np.where(near, polynomial(_EXPREL_SLOPE, np.where(near, x, 0.0)), (np.exp(far) - special.exprel(far)) / far)
 
 
 each("exprel", lambda x: exprel_slope(x), at=[real(-3, 3)])

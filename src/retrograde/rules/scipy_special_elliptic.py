@@ -102,6 +102,7 @@ general(
     ],
 )
 
+
 def _below_cut(y: Array) -> Array:
     """Whether the Cauchy principal value is meant."""
     return (np.imag(y) == 0) & (np.real(y) < 0)
@@ -134,7 +135,7 @@ each(
     lambda y, a, b: elliprc_in_y(y, a, b),
     at=[real(0.5, 3), real(0.5, 3)],
 )
-# DLMF 19.16.1, 19.16.2, 19.16.5 under the integral sign
+# DLMF 19.18.1, and 19.16.5 under the integral sign
 each(
     "elliprf",
     lambda a, b, c: special.elliprd(b, c, a) / -6,
@@ -149,7 +150,8 @@ each(
     lambda a, b, c: -2.25 * carlson(0, (0.5, 0.5, 2.5), a, b, c),
     at=[real(0.5, 3), real(0.5, 3), real(0.5, 3)],
 )
-# R_G = R_{1/2}(½, ½, ½; x, y, z), DLMF 19.16.12 with 19.18.5: ∂R_G/∂x = ⅛ ∫ t (t + x)^(−3/2) (t + y)^(−½) (t + z)^(−½) dt
+# R_G is R_{1/2}(½, ½, ½; x, y, z), and so (DLMF 19.16.9 and 19.18.4)
+# ∂R_G/∂x = ⅛ ∫ t (t + x)^(−3/2) (t + y)^(−1/2) (t + z)^(−1/2) dt.
 each(
     "elliprg",
     lambda a, b, c: 0.125 * carlson(1, (1.5, 0.5, 0.5), a, b, c),

@@ -36,7 +36,9 @@ def polygamma(n: Any, z: Array) -> Array:
     s = np.asarray(n) + 1
     z = np.asarray(z)
     steps = max(0, math.ceil(_HERE - np.min(z.real, initial=_HERE)))
-    total = sum((1 / (z + k) ** s for k in range(steps)), start=np.zeros(np.broadcast_shapes(s.shape, z.shape), complex))
+    total = sum(
+        (1 / (z + k) ** s for k in range(steps)), start=np.zeros(np.broadcast_shapes(s.shape, z.shape), complex)
+    )
     far = z + steps
     total = total + far ** (1.0 - s) / (s - 1) + 0.5 / far**s
     term = s / (far ** (s + 1.0))
@@ -273,4 +275,3 @@ def zeta_body(x: Any, q: Any = None) -> Any:
 
 composed(ZETA, zeta_body, at=[call(real(1.5, 4, 2)), call(real(2, 4, 2), real(0.5, 3, 2)), call(2.5, q=real(0.5, 3))])
 each("zetac", lambda x: slope(special.zetac, (1,), x), at=[real(1.5, 4)])
-

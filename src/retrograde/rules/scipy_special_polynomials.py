@@ -105,9 +105,7 @@ def _jacobi_in(f: Any, i: int) -> Any:
 
 def jacobi_in_x(y: Any, n: Any, alpha: Any, beta: Any, x: Array) -> Array:
     """DLMF 18.9.15."""
-    return _unless_constant(
-        n, 0.5 * (n + alpha + beta + 1) * special.eval_jacobi(_lower(n), alpha + 1, beta + 1, x)
-    )
+    return _unless_constant(n, 0.5 * (n + alpha + beta + 1) * special.eval_jacobi(_lower(n), alpha + 1, beta + 1, x))
 
 
 def sh_jacobi_in_x(y: Any, n: Any, p: Any, q: Any, x: Array) -> Array:
@@ -168,7 +166,11 @@ def assoc_laguerre_body(x: Any, n: Any, k: Any = 0.0) -> Any:
     return special.eval_genlaguerre(n, k, x)
 
 
-composed(named("assoc_laguerre"), assoc_laguerre_body, at=[call(real(0.3, 4, 2, 3), 3), call(real(0.3, 4), 2.0, real(0.5, 2))])
+composed(
+    named("assoc_laguerre"),
+    assoc_laguerre_body,
+    at=[call(real(0.3, 4, 2, 3), 3), call(real(0.3, 4), 2.0, real(0.5, 2))],
+)
 
 # --- Legendre functions ------------------------------------------------------------------------------------------
 
@@ -357,9 +359,7 @@ def assoc_legendre_pushforward(y: Any, k: int, n: Any, m: Any, z: Any, branch_cu
     return push
 
 
-def assoc_legendre_p_body(
-    n: Any, m: Any, z: Any, *, branch_cut: Any = 2, norm: bool = False, diff_n: int = 0
-) -> Any:
+def assoc_legendre_p_body(n: Any, m: Any, z: Any, *, branch_cut: Any = 2, norm: bool = False, diff_n: int = 0) -> Any:
     return np.stack([assoc_legendre(k, n, m, z, branch_cut, norm) for k in range(diff_n + 1)])
 
 

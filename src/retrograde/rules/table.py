@@ -85,9 +85,9 @@ class Elementwise(Rule):
 class WithArguments(Rule):
     """The kinds that take their arguments as the function does.
 
-    `args` are the positions of the differentiable arguments (a slice where their number varies); such an argument may be a sequence of arrays
-    (`np.concatenate`), and then so is its cotangent and its tangent. The formulas' own parameters name the
-    function's: an argument that a formula does not have is refused.
+    `args` are the positions of the differentiable arguments (a slice where their number varies); such an argument may
+    be a sequence of arrays (`np.concatenate`), and then so is its cotangent and its tangent. The formulas' own
+    parameters name the function's: an argument that a formula does not have is refused.
     """
 
     args: tuple[int, ...] | slice
@@ -104,7 +104,10 @@ class WithArguments(Rule):
 
 @dataclass(frozen=True, eq=False)
 class Linear(WithArguments):
-    """`adjoints[k](y_bar, *args, **kwargs)` → cotangent of argument `args[k]`; differentiable arguments arrive as `Like`."""
+    """`adjoints[k](y_bar, *args, **kwargs)` → cotangent of argument `args[k]`.
+
+    The differentiable arguments arrive as `Like`.
+    """
 
     adjoints: tuple[Function, ...]
 

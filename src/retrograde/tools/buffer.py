@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from retrograde.errors import FrozenBufferError, NotAnArrayError
-from retrograde.trace.constant import released, constant
+from retrograde.trace.constant import constant, released
 from retrograde.trace.creation import array_of
 from retrograde.trace.handle import make, plain
 from retrograde.trace.indexing import getitem
@@ -96,7 +96,7 @@ class Buffer:
         return (self[i] for i in range(len(self)))
 
     def append(self, value: Any) -> None:
-        """Add one element (or one row) at the end of the first axis. The first row of an empty Buffer gives the shape."""
+        """Add one element (or row) at the end of the first axis. The first row of an empty Buffer gives the shape."""
         self.extend([value])
 
     def extend(self, values: Iterable[Any]) -> None:
@@ -116,7 +116,7 @@ class Buffer:
             self._has_room = self._length < self._whole.shape[0]
 
     def copy(self) -> Any:
-        """The contents as an array (traced, if traced values were written). The Buffer cannot be written to any more."""
+        """The contents as an array (traced, if traced values were written). The Buffer is frozen then."""
         self._frozen = True
         contents = self._contents()
         if type(contents) is View:

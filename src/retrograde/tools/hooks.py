@@ -114,4 +114,3 @@ def _argument_text(frame: FrameType | None) -> str:
     argument = call.args[0] if call.args else call.keywords[0].value
     text = ast.get_source_segment(executing.Source.for_frame(frame).text, argument)
     return " ".join(text.split()) if text else "x"
-

@@ -125,9 +125,7 @@ def diaghessian(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
             return array_of(grad(f, i)(*given, **kwargs))
 
         x = _as_array(arg)
-        entries = [
-            _component(jvp(along, (x,), (direction,))[1], k) for k, direction in enumerate(_directions(x))
-        ]
+        entries = [_component(jvp(along, (x,), (direction,))[1], k) for k, direction in enumerate(_directions(x))]
         diagonals.append(_shaped(entries, shape_of(x)))
     return diagonals[0] if len(args) == 1 else tuple(diagonals)
 
@@ -256,7 +254,11 @@ def _component(y: Any, k: int) -> Any:
 
 
 def _is_vector(arg: Any) -> bool:
-    return isinstance(arg, list) and bool(arg) and all(not isinstance(a, list | tuple | dict) and not shape_of(a) for a in arg)
+    return (
+        isinstance(arg, list)
+        and bool(arg)
+        and all(not isinstance(a, list | tuple | dict) and not shape_of(a) for a in arg)
+    )
 
 
 def _as_array(arg: Any) -> Any:

@@ -17,7 +17,7 @@ from retrograde.trace.structure import flatten
 Formula = Callable[..., Callable[..., Any]]
 
 
-class primitive:  # noqa: N801  (a decorator)
+class primitive:
     """A function whose derivative is given by its user, not found in its body.
 
     The function sees plain values only, so it may call code of any kind. `defpullback` gives reverse mode,
@@ -58,9 +58,7 @@ class primitive:  # noqa: N801  (a decorator)
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not any(is_traced(leaf) for arg in args for leaf in _leaves(arg)):
             return self._f(*args, **kwargs)
-        rule = General(
-            self, slice(0, None), self._checked_pullback, self._checked_pushforward, repeatable=False
-        )
+        rule = General(self, slice(0, None), self._checked_pullback, self._checked_pushforward, repeatable=False)
         return call_rule(rule, args, kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:

@@ -27,8 +27,8 @@ from retrograde.rules.table import (
     WithArguments,
 )
 from retrograde.trace.handle import HANDLES, Traced, like_of, plain
-from retrograde.trace.ops import Targets, elementwise_op, match, residuals
 from retrograde.trace.operators import GENERATED
+from retrograde.trace.ops import Targets, elementwise_op, match, residuals
 from retrograde.trace.views import View, shares_memory, snapshot, view_of
 
 Path = tuple[int, ...]
@@ -142,7 +142,9 @@ def _call_elementwise(rule: Elementwise, args: tuple[Any, ...], kwargs: dict[str
     bound = signature.bind(*args, **kwargs)
     args = bound.args
     if bound.kwargs or len(args) > len(rule.partials):
-        raise UnsupportedArgumentError(f"{rule.label} of a traced value does not take {', '.join(bound.kwargs) or 'so many arguments'}")
+        raise UnsupportedArgumentError(
+            f"{rule.label} of a traced value does not take {', '.join(bound.kwargs) or 'so many arguments'}"
+        )
     levels = [x.level for x in args if type(x) in HANDLES]
     level = max(levels, key=lambda level: level.depth)
     active = tuple(type(x) in HANDLES and x.level is level for x in args)
@@ -188,9 +190,7 @@ class Binding:
             formulas[slot] = rule.adjoints[slot], tuple(args)
 
         def linear_pull(y_bar: Any) -> tuple[Any, ...]:
-            return tuple(
-                None if formula is None else formula[0](y_bar, *formula[1], **kwargs) for formula in formulas
-            )
+            return tuple(None if formula is None else formula[0](y_bar, *formula[1], **kwargs) for formula in formulas)
 
         return linear_pull
 
@@ -289,7 +289,9 @@ def _constant(rule: WithArguments, name: int | str, value: Any) -> Any:
         dtype = getattr(value, "dtype", None)
         if isinstance(value, int) or (dtype is not None and dtype.kind in "iub"):
             return value
-        if (rule.parameters[name].name if isinstance(name, int) and name < len(rule.parameters) else name) in _CONDITIONS:
+        if (
+            rule.parameters[name].name if isinstance(name, int) and name < len(rule.parameters) else name
+        ) in _CONDITIONS:
             return value
         which = f"{name}=" if isinstance(name, str) else f"number {name + 1}"
         raise UnsupportedArgumentError(

@@ -14,7 +14,9 @@ from types import CodeType, FrameType
 _PACKAGE = __name__.partition(".")[0]
 
 # The modules through which a call comes here.
-_ON_THE_WAY = frozenset(f"{_PACKAGE}.trace.{name}" for name in ("attributes", "callers", "constant", "interception", "protocols", "call"))
+_ON_THE_WAY = frozenset(
+    f"{_PACKAGE}.trace.{name}" for name in ("attributes", "callers", "constant", "interception", "protocols", "call")
+)
 
 _verified: dict[tuple[int, int], tuple[CodeType, str | None]] = {}
 

@@ -33,8 +33,7 @@ class ConstantLevel(Level):
 
 CONSTANT = ConstantLevel()
 
-# Packages whose compiled code checks for arrays by their type, and this one; what they make for themselves stays a plain
-# array.
+# Packages whose compiled code checks for arrays by their type, and this one. What they make stays a plain array.
 _PLAIN_MAKERS = frozenset(
     {"retrograde", "numpy", "scipy", "sklearn", "pandas", "numba", "matplotlib", "torch", "jax", "optree"}
 )

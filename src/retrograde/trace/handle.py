@@ -37,9 +37,9 @@ class Traced(Attributes, Conversions):
     # NumPy's operators ask us first.
     __array_priority__ = 1000
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> type:  # type: ignore[override]
-        """What `isinstance` sees: a traced value takes the branches that its primal would take; `type` tells the truth."""
+        """What `isinstance` sees: a traced value takes the branches of its primal; `type` tells the truth."""
         return type(plain(self))
 
 

@@ -493,7 +493,7 @@ def replace_in_globals(f: Any) -> None:
     while not isinstance(f, FunctionType):
         inner = getattr(f, "func", None) or getattr(f, "__func__", None) or getattr(f, "__wrapped__", None)
         if inner is None:
-            call = getattr(type(f), "__call__", None)
+            call = getattr(type(f), "__call__", None)  # noqa: B004  (the function itself is wanted)
             if not isinstance(call, FunctionType):
                 return
             inner = call

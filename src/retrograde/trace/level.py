@@ -48,7 +48,7 @@ class Level:
     number: Callable[[], int]
     append: Callable[[Node], None]
     quick: bool
-    # Hooks and users' own rules may act on the world: a level that holds one is swept exactly once (see reverse/tape.py).
+    # Hooks and users' own rules may act on the world: a level that holds one is swept once (see reverse/tape.py).
     repeatable: bool
     hooks: list[Node]
 

@@ -24,7 +24,9 @@ from retrograde.trace.views import snapshot
 # Scalars that take part in float64 arithmetic as they are.
 NUMBERS = frozenset({float, int, bool, np.float64})
 # Operands that need no look before they are used; everything else passes through `operand`.
-_OPERANDS = frozenset({float, int, bool, complex, np.ndarray, np.float64, np.float32, np.int64, np.bool_, np.complex128})
+_OPERANDS = frozenset(
+    {float, int, bool, complex, np.ndarray, np.float64, np.float32, np.int64, np.bool_, np.complex128}
+)
 
 _RECORD = """
     if level.quick:
@@ -35,7 +37,8 @@ _RECORD = """
 """
 
 # `x` is a traced operand with primal `p`, `o` the other operand (its primal, where it is traced at the same level).
-_BINARY = """
+_BINARY = (
+    """
 def {name}(x, o):
     level = x.level
     p = x.primal
@@ -55,7 +58,9 @@ def {name}(x, o):
                 node = (level.number(), BOTH, {links}, {keep_both})
             else:
                 node = (level.number(), BOTH_FITTED, {links}, {keep_both} {likes})
-            """ + _RECORD.replace("\n", "\n        ").strip() + """
+            """
+    + _RECORD.replace("\n", "\n        ").strip()
+    + """
         if other.depth > level.depth:
             return {mirror}(o, x)
         # A handle may be written to later; the node keeps what it holds now.
@@ -77,9 +82,12 @@ def {name}(x, o):
         node = (level.number(), ONE, x.link, {keep_one})
     else:
         node = (level.number(), ONE_FITTED, x.link, {keep_one} like_of(p))
-""" + _RECORD
+"""
+    + _RECORD
+)
 
-_UNARY = """
+_UNARY = (
+    """
 def {name}(x):
     level = x.level
     p = x.primal
@@ -88,7 +96,9 @@ def {name}(x):
         node = (level.number(), ONE, x.link, {keep_one})
     else:
         node = (level.number(), ONE_FITTED, x.link, {keep_one} like_of(p))
-""" + _RECORD
+"""
+    + _RECORD
+)
 
 
 def unary(rule: Elementwise, apply: str = "function({})", function: Callable[..., Any] | None = None) -> Any:
@@ -101,12 +111,17 @@ def unary(rule: Elementwise, apply: str = "function({})", function: Callable[...
     return scope[_identifier(rule)]
 
 
-def binary(rule: Elementwise, apply: str = "function({}, {})", function: Callable[..., Any] | None = None) -> tuple[Any, Any]:
-    """The generated functions `left(x, other)` and `right(x, other)`: the traced `x` is the left or the right operand."""
+def binary(
+    rule: Elementwise, apply: str = "function({}, {})", function: Callable[..., Any] | None = None
+) -> tuple[Any, Any]:
+    """The generated functions `left(x, other)` and `right(x, other)`, where the traced `x` stands left or right."""
     left = _identifier(rule)
     right = left + "_reflected"
     scope = _scope(rule, function)
-    scope |= {"BOTH": elementwise_op(rule, (True, True), False), "BOTH_FITTED": elementwise_op(rule, (True, True), True)}
+    scope |= {
+        "BOTH": elementwise_op(rule, (True, True), False),
+        "BOTH_FITTED": elementwise_op(rule, (True, True), True),
+    }
     for name, mirror, a, b in ((left, right, "p", "o"), (right, left, "o", "p")):
         is_left = name == left
         one = (is_left, not is_left)
@@ -126,7 +141,10 @@ def binary(rule: Elementwise, apply: str = "function({}, {})", function: Callabl
         if rule.function is np.multiply:
             # A square has one partial where a product has two.
             scope["square"] = unary(_rule(np.square), "{} * {}".format("{0}", "{0}"))
-        scope |= {f"ONE{suffix}": elementwise_op(rule, one, False), f"ONE{suffix}_FITTED": elementwise_op(rule, one, True)}
+        scope |= {
+            f"ONE{suffix}": elementwise_op(rule, one, False),
+            f"ONE{suffix}_FITTED": elementwise_op(rule, one, True),
+        }
         exec(compile(source, f"<retrograde {rule.name}>", "exec"), scope)
     return scope[left], scope[right]
 
@@ -177,7 +195,7 @@ def is_plain_pair(p: Any, o: Any, both: bool) -> bool:
 
 
 def operand(o: Any, p: Any) -> Any:
-    """The other operand of a traced value with primal `p`, or NotImplemented so that Python asks that operand itself."""
+    """The other operand of a traced value with primal `p`, or NotImplemented: then Python asks that operand itself."""
     if isinstance(o, np.generic | np.ndarray | int | float | complex):
         return o
     if isinstance(o, list | tuple) and not isinstance(plain(p), int | float | complex):

@@ -234,7 +234,7 @@ _ARGUMENTS = ("a", "b", "c")
 
 def residuals(rule: Elementwise, active: tuple[bool, ...]) -> tuple[str, ...]:
     """The names that the partials of the active operands need: `y`, and `a`, `b`, `c` for the operands."""
-    needed = set()
+    needed: set[str] = set()
     for partial, wanted in zip(rule.partials, active, strict=True):
         if wanted and callable(partial):
             needed.update("a" if name == "x" else name for name in inspect.signature(partial).parameters)
@@ -248,9 +248,7 @@ def elementwise_op(rule: Elementwise, active: tuple[bool, ...], fitted: bool) ->
     kept = residuals(rule, active)
     links = [f"link_{_ARGUMENTS[i]}" for i in wanted]
     likes = [f"like_{_ARGUMENTS[i]}" for i in wanted] if fitted else []
-    names: dict[str, Any] = {
-        "times": times, "times_last": times_last, "scaled": scaled, "fit": fit, "conj": conj, "match": match, "deposit": deposit,
-    }  # fmt: skip
+    names: dict[str, Any] = {f.__name__: f for f in (times, times_last, scaled, fit, conj, match, deposit)}
     partials = [_partial_text(rule.partials[i], f"partial_{_ARGUMENTS[i]}", names) for i in wanted]
     unpack = f"    _, _, {', '.join([*links, *kept, *likes])}, = node\n"
 
@@ -280,7 +278,9 @@ def elementwise_op(rule: Elementwise, active: tuple[bool, ...], fitted: bool) ->
             text += f"    deposit(cotangents, {links[k]}[0], {x_bar})\n"
         return text
 
-    total = " + ".join(_product(link, partial, "times({}, {})", conjugate=False) for link, partial in zip(links, partials, strict=True))
+    total = " + ".join(
+        _product(link, partial, "times({}, {})", conjugate=False) for link, partial in zip(links, partials, strict=True)
+    )
     push_text = f"def push(node, y_result):\n{unpack}    return {f'match({total}, y_result)' if fitted else total}\n"
     source = pull_text() + careful_text() + push_text
     exec(compile(source, f"<retrograde rule {rule.name}>", "exec"), names)

@@ -68,7 +68,7 @@ def _store(ufunc: np.ufunc, y: Any, out: Any) -> Any:
     if type(out) not in HANDLES:
         if type(y) in HANDLES:
             raise MutationError(
-                f"np.{ufunc.__name__}(..., out=array) would write a traced value into a plain array and lose its derivative",
+                f"np.{ufunc.__name__}(..., out=array) would write a traced value into a plain array: its derivative is lost",
                 "y = f(x), a new value",
                 "make the array of a traced one, e.g. np.zeros_like(x), or take a Buffer",
             )
@@ -140,9 +140,11 @@ def _released(tree: Any) -> Any:
 
 def _name(function: Any) -> str:
     name: str = function.__name__
-    for module in (np, sys.modules.get("scipy.special"), sys.modules.get("scipy.special._ufuncs")):
-        if getattr(module, name, None) is function:
-            return f"{module.__name__ if module is not np else 'np'}.{name}"
+    if getattr(np, name, None) is function:
+        return f"np.{name}"
+    for module in ("scipy.special", "scipy.special._ufuncs"):
+        if getattr(sys.modules.get(module), name, None) is function:
+            return f"scipy.special.{name}"
     return f"{getattr(function, '__module__', None) or type(function).__module__}.{name}"
 
 

@@ -114,7 +114,7 @@ def _left() -> int:
 
 
 def _parameter_level() -> RecordingLevel:
-    level = RecordingLevel(deque(maxlen=0).append)
+    level = RecordingLevel(deque[Node](maxlen=0).append)
     level.depth = 0
     level.quick = True
     never_ends(level)

@@ -21,7 +21,20 @@ from retrograde.trace.handle import HANDLES, Traced, is_traced, like_of, plain, 
 NAMESPACE = "retrograde"
 
 _NUMBERS = frozenset({float, int, complex, np.float64, np.float32, np.complex128, np.int64})
-_CONSTANTS = (bool, str, bytes, np.bool_, np.str_, np.bytes_, enum.Enum, np.dtype, slice, range, type, np.random.Generator)
+_CONSTANTS = (
+    bool,
+    str,
+    bytes,
+    np.bool_,
+    np.str_,
+    np.bytes_,
+    enum.Enum,
+    np.dtype,
+    slice,
+    range,
+    type,
+    np.random.Generator,
+)
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
@@ -79,12 +92,12 @@ def _register(cls: type) -> bool:
 
     def put_together(extra: _Extra, children: tuple[Any, ...]) -> Any:
         # Not through __init__, which may check or convert what it is given.
-        instance = object.__new__(cls)
+        instance: Any = object.__new__(cls)
         for name, value in (*zip(names, children, strict=True), *extra.attributes.items()):
             object.__setattr__(instance, name, value)
         return instance
 
-    optree.register_pytree_node(cls, take_apart, put_together, namespace=NAMESPACE)
+    optree.register_pytree_node(cls, take_apart, put_together, namespace=NAMESPACE)  # type: ignore[arg-type]
     return True
 
 
@@ -151,7 +164,8 @@ class Inputs:
         args: what the function is called with.
         primals: all leaves as they came.
         leaves: the same, with traced values for the variables.
-        links: the links of the traced values as they were lifted (a write gives a handle another one); None for constants.
+        links: the links of the traced values as they were lifted, since a write gives a handle another one; None for
+            constants.
     """
 
     __slots__ = ("args", "leaves", "links", "primals", "structures")
@@ -200,9 +214,9 @@ def finished(x_bar: Any, primal: Any) -> Any:
     primal = plain(primal)
     if isinstance(primal, np.ndarray):
         dtype = like_of(primal)[1]
-        if type(x_bar) is np.ndarray and x_bar.base is None and x_bar.dtype == dtype:
-            if x_bar.flags.writeable and getrefcount(x_bar) <= _HELD_BY_CALLER:
-                return x_bar
+        is_own = type(x_bar) is np.ndarray and x_bar.base is None and x_bar.flags.writeable
+        if is_own and x_bar.dtype == dtype and getrefcount(x_bar) <= _HELD_BY_CALLER:
+            return x_bar
         return np.array(x_bar, dtype=dtype)
     if isinstance(primal, np.generic):
         dtype = like_of(primal)[1]
@@ -235,5 +249,13 @@ def zero_like(primal: Any) -> Any:
 
 
 __all__ = [
-    "Inputs", "finished", "flatten", "is_traced", "is_variable", "map_leaves", "shape_of", "unflatten", "zero_like",
+    "Inputs",
+    "finished",
+    "flatten",
+    "is_traced",
+    "is_variable",
+    "map_leaves",
+    "shape_of",
+    "unflatten",
+    "zero_like",
 ]

@@ -92,7 +92,7 @@ def view_of(x: Traced, step: Step, read: Callable[[], Any]) -> Any:
 
 
 def shares_memory(part: Any, whole: Any) -> bool:
-    """Whether `part`, computed of `whole`, is a view of it; for traced values of a lower level, whether it is a View."""
+    """Whether `part`, computed of `whole`, is a view of it; for traced values of a lower level: a View."""
     if type(part) is np.ndarray:
         base = part.base
         if base is None or type(whole) is not np.ndarray:

@@ -68,6 +68,7 @@ def write(x: Traced, path: Path, key: Any, value: Any) -> None:
     level = x.level
     here = traced and value.level is level
     number = level.number()
+    node: Node = ()
     if level.records:
         if here:
             node = (number, SET, x.link, value.link, path, key, *like_of(value.primal))
