@@ -49,7 +49,7 @@ def test_rules_of_scipy_obey_the_laws() -> None:
     pytest.skip("SciPy is not installed")
 
 
-# Laws that need an engine (second order, every eager mode against the rule) go here, over the same POINTS.
+# The laws that need the engine (both modes, second order) are in test_rules_in_the_engine.py.
 
 
 def test_whatever_has_no_gradient_says_why() -> None:

@@ -52,7 +52,7 @@ each(
     at=[real(0.7, 0.72), real(0.65, 0.7)],
 )
 
-# --- Fisher's F: Iₓ(n/2, d/2) at x = n f/(d + n f) (ibid., 26.6.2) ------------------------------------------------------------------
+# --- Fisher's F: Iₓ(n/2, d/2) at x = n f/(d + n f) (ibid., 26.6.2) ---------------------------------------------------
 
 
 def f_tail(dfn: Array, dfd: Array, f: Array, upper: Array) -> Array:

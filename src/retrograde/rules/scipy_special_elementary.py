@@ -75,7 +75,7 @@ def log1p_ratio_slope(w: Array) -> Array:
     return np.where(near, polynomial(_LOG_RATIO_SLOPE, np.where(near, w, 0.0)), closed)
 
 
-# spence(z) = −∫₁ᶻ log t / (t − 1) dt (DLMF 25.12.1 with z = 1 − DLMF's)
+# spence(z) = −∫₁ᶻ log t / (t − 1) dt (DLMF 25.12.2, of 1 − z)
 each("spence", lambda x: -log1p_ratio(x - 1), at=[real(0.2, 4)])
 
 # --- Box and Cox's transformation ------------------------------------------------------------------------

@@ -22,7 +22,7 @@ ROOT_2_PI = math.sqrt(2 * math.pi)
 
 # --- The error function and its relatives ----------------------------------------------------------------
 #
-# The derivative of erfcx is 2x erfcx(x) − 2/√π (DLMF 7.10.1), of which 2x² parts cancel for large x. The asymptotic
+# The derivative of erfcx is 2x erfcx(x) − 2/√π (DLMF 7.10.2), of which 2x² parts cancel for large x. The asymptotic
 # series (DLMF 7.12.1) has no such trouble: erfcx(x) = 1/(√π x) Σ (−1)ᵐ (½)ₘ x⁻²ᵐ, from which, with the terms
 # differentiated, erfcx′(x) = −1/(√π x²) Σ (2m + 1) (−1)ᵐ (½)ₘ x⁻²ᵐ. At |x| = 7 its thirtieth term is below 1e-18.
 
@@ -47,7 +47,7 @@ def erfcx_slope(z: Array) -> Array:
 
 
 def dawsn_slope(x: Array) -> Array:
-    """1 − 2x F(x) (DLMF 7.10.4, with F = D), and −1/(2x²) Σ (2m + 1) (½)ₘ x⁻²ᵐ far out (7.12.1 turned by 90°).
+    """1 − 2x F(x) (from DLMF 7.2.5), and −1/(2x²) Σ (2m + 1) (½)ₘ x⁻²ᵐ far out (7.12.1 turned by 90°).
 
     In the sectors around the imaginary axis F is large, and nothing cancels.
     """

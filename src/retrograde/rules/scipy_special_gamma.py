@@ -29,16 +29,16 @@ _BERNOULLI = [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 def polygamma(n: Any, z: Array) -> Array:
     """ψ⁽ⁿ⁾(z) for n > 0; SciPy's polygamma for real arguments, and for complex ones
 
-    ψ⁽ⁿ⁾(z) = (−1)ⁿ⁺¹ n! ζ(n + 1, z) (DLMF 25.11.12), with Euler and Maclaurin's sum for ζ (DLMF 25.11.28 and 2.10.1).
+    ψ⁽ⁿ⁾(z) = (−1)ⁿ⁺¹ n! ζ(n + 1, z) (DLMF 25.11.12), with Euler and Maclaurin's sum for ζ (DLMF 25.11.7).
     """
     if not np.iscomplexobj(z):
         return special.polygamma(n, z)
     s = np.asarray(n) + 1
     z = np.asarray(z)
     steps = max(0, math.ceil(_HERE - np.min(z.real, initial=_HERE)))
-    total = sum(
-        (1 / (z + k) ** s for k in range(steps)), start=np.zeros(np.broadcast_shapes(s.shape, z.shape), complex)
-    )
+    total: Any = np.zeros(np.broadcast_shapes(s.shape, z.shape), complex)
+    for k in range(steps):
+        total = total + 1 / (z + k) ** s
     far = z + steps
     total = total + far ** (1.0 - s) / (s - 1) + 0.5 / far**s
     term = s / (far ** (s + 1.0))

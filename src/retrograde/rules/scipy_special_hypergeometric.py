@@ -168,7 +168,7 @@ def pbdv_in_x(y: Any, v: Any, x: Any) -> tuple[Any, Any]:
 
 
 def pbwa_in_x(y: Any, a: Any, x: Any) -> tuple[Any, Any]:
-    """W″ = (a − x²/4) W (DLMF 12.14.1)."""
+    """W″ = (a − x²/4) W (DLMF 12.2.3)."""
     return y[1], (a - 0.25 * x * x) * y[0]
 
 

@@ -183,7 +183,7 @@ each(
     at=[real(0.5, 2), SHAPE, real(0.1, 0.9)],
 )
 
-# --- Poisson: Q(⌊k⌋ + 1, m), a step function of k; its inverse pdtrik goes through all real k --------------------------
+# --- Poisson: Q(⌊k⌋ + 1, m), a step function of k; its inverse pdtrik goes through all real k -----------------
 
 
 def poisson_probability(k: Any, m: Array) -> Array:

@@ -33,7 +33,7 @@ def noncentral_chi_density(x: Array, df: Array, nc: Array) -> Array:
 
 
 def chi_in_noncentrality(x: Array, df: Array, nc: Array) -> Array:
-    """½ (F(x; ν + 2, λ) − F(x; ν, λ)) = −f(x; ν + 2, λ) (ibid., 29.3)."""
+    """½ (F(x; ν + 2, λ) − F(x; ν, λ)) = −f(x; ν + 2, λ), from F as a Poisson mixture (ibid., 29.3)."""
     return -noncentral_chi_density(x, df + 2, nc)
 
 
@@ -70,7 +70,7 @@ each(
     at=[real(7, 9), real(1, 3), real(0.3, 0.7)],
 )
 
-# --- Noncentral F and t: no density in SciPy's terms, so that every argument is differentiated by `slope` ------------------
+# --- Noncentral F and t: no density in SciPy's terms, so that every argument is differentiated by `slope` ---------
 
 
 def _in(function: Any, i: int, *args: Any) -> Any:
@@ -83,9 +83,9 @@ def noncentral(name: str, count: int, at: list[Any]) -> None:
 
 
 def inverse_of(name: str, function: Any, solved: int, given: int, at: list[Any]) -> None:
-    """The rule of an inverse: its value is argument `solved` of `function`, and argument `given` of it is the probability.
+    """The rule of an inverse: its value is argument `solved` of `function`, its argument `given` the probability.
 
-    The other arguments stand in the order in which `function` takes them.
+    The others stand in the order in which `function` takes them.
     """
 
     def arguments(y: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -176,7 +176,7 @@ composed(
 
 
 def lpmv_in_x(y: Any, m: Any, v: Any, x: Array) -> Array:
-    """Pᵐᵥ′ = −m x Pᵐᵥ/(1 − x²) − Pᵐ⁺¹ᵥ/√(1 − x²) (DLMF 14.10.2 with 14.10.4); at x = 1, and m = 0, v(v + 1)/2.
+    """Pᵐᵥ′ = −m x Pᵐᵥ/(1 − x²) − Pᵐ⁺¹ᵥ/√(1 − x²) (from DLMF 14.6.1); at x = 1, and m = 0, v(v + 1)/2.
 
     Other orders m > 0 have an infinite derivative or none at ±1.
     """
@@ -203,7 +203,7 @@ def double_factorial(k: int) -> int:
 
 
 def legendre_derivative(n: Any, z: Array, k: int) -> Array:
-    """The k-th derivative of Pₙ: (2k − 1)!! C⁽ᵏ⁺½⁾ₙ₋ₖ (DLMF 18.9.20 with 18.7.9)."""
+    """The k-th derivative of Pₙ: (2k − 1)!! C⁽ᵏ⁺½⁾ₙ₋ₖ (DLMF 18.9.19 again and again, with 18.7.9)."""
     if k == 0:
         return special.eval_legendre(n, z)
     short = np.less(n, k)

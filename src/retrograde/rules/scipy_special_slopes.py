@@ -1,14 +1,16 @@
 """Derivatives in parameters for which there is no closed formula: the order of a Bessel function, a shape, a degree.
 
-`slope(f, orders, *args)` differentiates any function of the table, `orders[i]` times in argument i. Each of these arguments is
-replaced by the Chebyshev polynomial that interpolates `f` in 16 points around it, which is then differentiated
-exactly (Trefethen (2013), "Approximation Theory and Approximation Practice", chapters 8 and 21). For a function that
-is analytic in the argument the error falls geometrically, so that what is left is the rounding of `f` itself, about
-a hundred times amplified: 1e-12 relative where SciPy's function is good to 1e-14. The half-width of the
-interval is found for each element by an estimate of the error from the last coefficients; where no width gives six
-digits, the result is NaN and not a wrong number.
+`slope(f, orders, *args)` differentiates a function `orders[i]` times in argument i: `f` is interpolated by a
+Chebyshev polynomial in 16 points around the argument, which is differentiated exactly (Trefethen (2013),
+"Approximation Theory and Approximation Practice", theorem 8.2 and chapter 21). Where `f` is analytic the error of this
+falls geometrically, and what is left is the rounding of `f` itself, some hundred times amplified.
 
-A derivative of `slope` is a `slope` of the next order, so all orders up to `MOST` follow from one rule.
+The half-width of the interval is found for each element, by an estimate of the error from the last coefficients. The
+accuracy is 1e-11 of the larger of the derivative and the function, a hundredth of that as a rule, where SciPy's
+function is good to 1e-14; each further order costs one or two digits. Where no width gives six digits the result is
+NaN, and not a wrong number.
+
+A derivative of `slope` is a `slope` of the next order, so that one rule serves all orders up to `MOST`.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def oblate_in_angle(y: Any, m: Any, c: Any, characteristic: Any, x: Any) -> tupl
 
 
 def oblate_in_radius(y: Any, m: Any, c: Any, characteristic: Any, x: Any) -> tuple[Any, Any]:
-    """And with ix for x (DLMF 30.14.8)."""
+    """And with ix for x (DLMF 30.14)."""
     w, w_slope = y
     square = 1 + x * x
     return w_slope, ((characteristic - c * c * x * x - m * m / square) * w - 2 * x * w_slope) / square
