@@ -124,7 +124,7 @@ def _views(binding: Binding, operand: Operand) -> Any:
     def read() -> Any:
         return x.level.apply(binding, [operand])
 
-    if isinstance(binding.rule, General) and (type(y) is View or type(y) is np.ndarray):
+    if isinstance(binding.rule, General) and binding.rule.repeatable and type(y) in (View, np.ndarray):
         # A rule that refuses an argument does so where it gives a view, too.
         binding.rule.pullback(y, *binding.args, **kwargs)
     if shares_memory(y, whole):
