@@ -2,7 +2,7 @@
 
 The data are scikit-learn's measurements of cell nuclei. The area should grow as the square of the radius; to make it
 hard, one area in twelve is put down in the wrong unit. The degrees of freedom of the t distribution are estimated too,
-which takes a function that NumPy does not have: SciPy's gammaln gets a rule of its own here, with `primitive`.
+through SciPy's gammaln.
 """
 
 from __future__ import annotations
@@ -11,20 +11,11 @@ import functools
 from typing import Any
 
 import numpy as np
-from scipy import special
 from scipy.optimize import minimize
+from scipy.special import gammaln
 from sklearn.datasets import load_breast_cancer
 
-from retrograde import grad, hessian, primitive
-
-gammaln = primitive(special.gammaln)
-digamma = primitive(special.digamma)
-trigamma = primitive(lambda x: special.polygamma(1, x))
-
-gammaln.defpullback(lambda y, x: lambda y_bar: (y_bar * digamma(x),))
-gammaln.defpushforward(lambda y, x: lambda x_dot: x_dot * digamma(x))
-# The Hessian pushes tangents through the gradient, and so through the derivative of gammaln.
-digamma.defpushforward(lambda y, x: lambda x_dot: x_dot * trigamma(x))
+from retrograde import grad, hessian
 
 
 def gaussian_loss(theta: Any, u: np.ndarray, v: np.ndarray) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from typing import Any
 
@@ -9,19 +10,24 @@ import numpy as np
 import pytest
 from sampling import Point, _fill, points
 
-import retrograde  # noqa: F401  fills the table
+import retrograde.rules  # fills the table
 from retrograde.rules.table import RULES, Elementwise, NoGradient, Rule
 from retrograde.testing import check_gradient
 
-# The rules of NumPy and of Python's math, each at all of its points in double precision; of an elementwise rule, which
-# has the same points in many shapes, those of one axis and those that broadcast.
+if importlib.util.find_spec("scipy") is not None:
+    retrograde.rules.load_scipy()
+
+# The rules of NumPy, of Python's math and of SciPy's ufuncs, each at all of its points in double precision; of an
+# elementwise rule, which has the same points in many shapes, those of one axis and those that broadcast.
 RULED = [r for r in RULES.values() if not isinstance(r, NoGradient)]
 POINTS = [
     (rule, point)
     for rule in RULED
     if not (getattr(rule.function, "__module__", None) or "").startswith(("scipy", "retrograde"))
     for point in points(rule)
-    if not point.single and (not isinstance(rule, Elementwise) or " " in point.label or point.label in ("3", "scalar"))
+    if point.leaves
+    and not point.single
+    and (not isinstance(rule, Elementwise) or " " in point.label or point.label in ("3", "scalar"))
 ]
 
 

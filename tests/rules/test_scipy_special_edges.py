@@ -41,7 +41,6 @@ TAILS: dict[str, tuple[Any, list[float], float]] = {
     "exprel": (lambda x: mp.expm1(x) / x, [-50, -1.1, -0.9, 1e-5, 0.9, 1.1, 50], 1e-13),
     "spence": (lambda x: mp.polylog(2, 1 - x), [0.01, 0.69, 0.71, 1 + 1e-5, 1.29, 1.31, 3], 1e-13),
     "i0e": (lambda x: mp.exp(-x) * mp.besseli(0, x), [0.1, 5, 29, 31, 1e4], 1e-10),
-    "k1e": (lambda x: mp.exp(x) * mp.besselk(1, x), [0.1, 5, 29, 33, 1e4], 1e-10),
     "kolmogorov": (lambda x: 1 - mp.jtheta(4, 0, mp.exp(-2 * x * x)), [0.3, 0.79, 0.81, 2], 1e-12),
     "psi": (mp.digamma, [-20.3, -0.5, 0.1, 1e4], 1e-13),
     "rgamma": (mp.rgamma, [-2.3, 0.6, 5], 1e-12),
@@ -59,9 +58,7 @@ def test_three_derivatives_keep_their_digits_in_the_tails(name: str, x: float) -
             assert function(float(x)) == pytest.approx(want, rel=tolerance, abs=1e-300), order
 
 
-@pytest.mark.parametrize(
-    ("order", "rel"), [(1, 1e-13), (2, 1e-11), (3, 1e-9)], ids=["first", "second", "third"]
-)
+@pytest.mark.parametrize(("order", "rel"), [(1, 1e-13), (2, 1e-11), (3, 1e-9)], ids=["first", "second", "third"])
 @pytest.mark.parametrize("v", [-2.0, 0.0, 0.5, 30.0])
 def test_derivatives_in_the_order_lose_two_digits_each(v: float, order: int, rel: float) -> None:
     with mp.workdps(40):
@@ -151,7 +148,8 @@ def test_large_shapes_keep_their_digits() -> None:
 
 
 def test_zero_cotangent_of_an_infinite_slope_stays_zero() -> None:
-    assert gradient(lambda x: np.sum(np.where([True, False], 1.0, special.logit(x))), np.zeros(2))[0].tolist() == [0, 0]
+    (x_bar,) = gradient(lambda x: np.sum(np.where([True, False], 1.0, special.logit(x))), np.array([0.0, 0.5]))
+    assert x_bar.tolist() == [0, 4]
 
 
 # --- logsumexp -------------------------------------------------------------------------------------------------
@@ -188,7 +186,7 @@ def test_logsumexp_is_differentiated_in_its_weights_too() -> None:
     [
         (lambda n: special.expn(n, 2.0), "n"),
         (lambda n: special.polygamma(n, 2.0), "n"),
-        (lambda n: special.bdtr(2.0, n, 0.3), "n"),
+        (lambda n: special.bdtr(2.0, n + 4, 0.3), "n"),
         (lambda m: special.mathieu_a(m, 0.3), "m"),
         (lambda m: special.lpmv(m, 2.5, 0.3), "m"),
         (lambda m: special.pro_ang1(m, 2.0, 1.5, 0.3)[0], "m"),

@@ -3,6 +3,7 @@
 Knows arrays; must not know tapes, tangents' levels, or which mode is running.
 """
 
+import functools
 import sys
 from importlib import import_module
 from pkgutil import iter_modules
@@ -17,6 +18,7 @@ for _name in _NAMES:
         import_module(f"{__name__}.{_name}")
 
 
+@functools.cache
 def load_scipy() -> None:
     """Add the rules of SciPy's functions, which import SciPy. Repeating it costs nothing."""
     for name in _NAMES:

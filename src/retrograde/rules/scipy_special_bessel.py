@@ -15,7 +15,7 @@ from scipy import special
 
 from retrograde.rules.points import call, complex_, real
 from retrograde.rules.products import conj, times, unbroadcast
-from retrograde.rules.scipy_special_dispatch import each, integer, named, overridable
+from retrograde.rules.scipy_special_dispatch import each, integer, named, overridable, several
 from retrograde.rules.scipy_special_elementary import polynomial
 from retrograde.rules.scipy_special_slopes import slope
 from retrograde.rules.table import composed, general
@@ -23,6 +23,7 @@ from retrograde.rules.table import composed, general
 Array = Any
 
 ORDERS = real(-1.2, 3)
+HANKEL_POINTS = [call(real(-1.2, 3, 2, 1), complex_(1, 3, 3)), call(real(-1.2, 3, 3), real(1, 5, 2, 3))]
 
 
 def half_difference(f: Any, v: Any, z: Array) -> Array:
@@ -61,17 +62,18 @@ each(
     lambda a, b: -half_sum(special.kv, a, b),
     at=[ORDERS, real(1, 3)],
 )
-each(
+# Of real arguments these are complex, which the rule of `elementwise` does not expect.
+several(
     "hankel1",
-    lambda a, b: slope(special.hankel1, (1, 0), a, b),
-    lambda a, b: half_difference(special.hankel1, a, b),
-    at=[ORDERS, complex_(1, 3)],
+    lambda y, v, z: slope(special.hankel1, (1, 0), v, z),
+    lambda y, v, z: half_difference(special.hankel1, v, z),
+    at=HANKEL_POINTS,
 )
-each(
+several(
     "hankel2",
-    lambda a, b: slope(special.hankel2, (1, 0), a, b),
-    lambda a, b: half_difference(special.hankel2, a, b),
-    at=[ORDERS, complex_(1, 3)],
+    lambda y, v, z: slope(special.hankel2, (1, 0), v, z),
+    lambda y, v, z: half_difference(special.hankel2, v, z),
+    at=HANKEL_POINTS,
 )
 each("yn", integer("yn", "n"), lambda a, b: half_difference(special.yv, a, b), at=[2, real(1, 9)])
 each("kn", integer("kn", "n"), lambda a, b: -half_sum(special.kv, a, b), at=[2, real(1, 3)])
@@ -119,17 +121,17 @@ each(
     lambda y, a, b: _scaled_in_z(y, a, b, 1.0, lambda z: y - half_sum(special.kve, a, z)),
     at=[ORDERS, real(1, 3)],
 )
-each(
+several(
     "hankel1e",
-    lambda a, b: slope(special.hankel1e, (1, 0), a, b),
-    lambda y, a, b: _scaled_in_z(y, a, b, -1j, lambda z: half_difference(special.hankel1e, a, z) - 1j * y),
-    at=[ORDERS, complex_(1, 3)],
+    lambda y, v, z: slope(special.hankel1e, (1, 0), v, z),
+    lambda y, v, z: _scaled_in_z(y, v, z, -1j, lambda z: half_difference(special.hankel1e, v, z) - 1j * y),
+    at=HANKEL_POINTS,
 )
-each(
+several(
     "hankel2e",
-    lambda a, b: slope(special.hankel2e, (1, 0), a, b),
-    lambda y, a, b: _scaled_in_z(y, a, b, 1j, lambda z: half_difference(special.hankel2e, a, z) + 1j * y),
-    at=[ORDERS, complex_(1, 3)],
+    lambda y, v, z: slope(special.hankel2e, (1, 0), v, z),
+    lambda y, v, z: _scaled_in_z(y, v, z, 1j, lambda z: half_difference(special.hankel2e, v, z) + 1j * y),
+    at=HANKEL_POINTS,
 )
 each("k0e", lambda y, x: _scaled_in_z(y, 0, x, 1.0, lambda z: y - special.k1e(z)), at=[real(0.5, 3)])
 each("k1e", lambda y, x: _scaled_in_z(y, 1, x, 1.0, lambda z: y - half_sum(special.kve, 1, z)), at=[real(0.5, 3)])
@@ -150,17 +152,25 @@ each("i0e", lambda y, x: ive_in_real_z(y, 0, x), at=[real(0.3, 3)])
 each("i1e", lambda y, x: ive_in_real_z(y, 1, x), at=[real(-3, -0.3)])
 
 
-def _scaled(function: Any, holomorphic: Any, of_real: Any, part: Any, unit: complex) -> None:
+def _scaled(function: Any, holomorphic: Any, of_real: Any, part: Any, unit: complex, phase: Any) -> None:
     """The rule of y = f(ν, z) e^−|part z|, where f is holomorphic in z: dy = f′ e^−|part z| dz − y d|part z|.
 
     Args:
         holomorphic: f′ e^−|part z|.
         of_real: the whole derivative for real z.
         unit: the direction in which |part z| grows: 1 for the real part, i for the imaginary one.
+        phase: of z and the sign of part z; y e^(i phase) is holomorphic.
     """
 
+    def turned(v: Any, z: Any, side: Any) -> Any:
+        return function(v, z) * np.exp(1j * phase(z, side))
+
     def in_order(v: Any, z: Any) -> Any:
-        return slope(function, (1, 0), v, z)
+        if not np.iscomplexobj(z):
+            return slope(function, (1, 0), v, z)
+        # A slope is differentiated as a holomorphic function, so that its function must be one.
+        side = np.where(np.greater(part(z), 0), 1.0, -1.0)
+        return slope(turned, (1, 0, 0), v, z, side) * np.exp(-1j * phase(z, side))
 
     def pullback(y: Any, v: Any, z: Any) -> Any:
         def pull(y_bar: Any) -> tuple[Any, Any]:
@@ -215,9 +225,19 @@ def _ive_holomorphic(v: Any, z: Any) -> Any:
     return half_sum(special.ive, v, z)
 
 
-_scaled(special.ive, _ive_holomorphic, ive_in_real_z, np.real, 1.0)
+def _ive_phase(z: Any, side: Any) -> Any:
+    """I e^−|Re z| is I e^−z or I eᶻ but for this."""
+    return -side * np.imag(z)
+
+
+def _jve_phase(z: Any, side: Any) -> Any:
+    """J e^−|Im z| is J eⁱᶻ or J e⁻ⁱᶻ but for this."""
+    return side * np.real(z)
+
+
+_scaled(special.ive, _ive_holomorphic, ive_in_real_z, np.real, 1.0, _ive_phase)
 for _f in (special.jve, special.yve):
-    _scaled(_f, _in_bessel(_f), lambda y, v, z, _f=_f: half_difference(_f, v, z), np.imag, 1j)
+    _scaled(_f, _in_bessel(_f), lambda y, v, z, _f=_f: half_difference(_f, v, z), np.imag, 1j, _jve_phase)
 
 
 # --- Spherical functions (DLMF 10.51.2 and 10.51.5) ----------------------------------------------------------

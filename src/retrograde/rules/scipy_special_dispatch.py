@@ -42,9 +42,15 @@ def named(name: str) -> Any:
     meant.
     """
     function = getattr(special, name, None)
-    if function is None or isinstance(function, np.ufunc):
-        return function
-    return overridable(getattr(function, "original", function))
+    # With SCIPY_ARRAY_API a ufunc is wrapped in a function that chooses it for arrays of NumPy's.
+    for ufunc in (function, getattr(function, "__wrapped__", None)):
+        if isinstance(ufunc, np.ufunc):
+            return ufunc
+    if function is None:
+        return None
+    public = overridable(getattr(function, "original", function))
+    public.__module__ = special.__name__  # as messages name it, and not the file inside
+    return public
 
 
 def each(names: str, *partials: Any, at: Sequence[Any]) -> None:

@@ -62,7 +62,12 @@ each("erfc", lambda x: -TWO_OVER_ROOT_PI * np.exp(-x * x), at=[real(-2, 2)])
 each("erfi", lambda x: TWO_OVER_ROOT_PI * np.exp(x * x), at=[real(-1.5, 1.5)])
 each("erfcx", lambda x: erfcx_slope(x), at=[real(-1, 9)])
 each("dawsn", lambda x: dawsn_slope(x), at=[real(-9, 9)])
-each("wofz", lambda x: -1j * erfcx_slope(-1j * x), at=[complex_(-2, 9)])  # w(z) = erfcx(−iz), DLMF 7.2.3
+# w(z) = erfcx(−iz) (DLMF 7.2.3), complex also of real arguments.
+several(
+    "wofz",
+    lambda y, z: -1j * erfcx_slope(-1j * z),
+    at=[call(complex_(-2, 9, 2, 3)), call(real(-9, 9, 3))],
+)
 each("erfinv", lambda y: ROOT_PI / 2 * np.exp(y * y), at=[real(-0.9, 0.9)])
 each("erfcinv", lambda y: -ROOT_PI / 2 * np.exp(y * y), at=[real(0.1, 1.9)])
 

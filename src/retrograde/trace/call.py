@@ -138,12 +138,13 @@ def _views(binding: Binding, operand: Operand) -> Any:
 
 def _call_elementwise(rule: Elementwise, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An elementwise function of three or more arguments, or one that was given keywords."""
-    signature = inspect.signature(rule.function)
-    bound = signature.bind(*args, **kwargs)
-    args = bound.args
-    if bound.kwargs or len(args) > len(rule.partials):
+    if kwargs:
+        # Asked only where it matters: not every NumPy knows the signatures of its ufuncs.
+        bound = inspect.signature(rule.function).bind(*args, **kwargs)
+        args, kwargs = bound.args, bound.kwargs
+    if kwargs or len(args) > len(rule.partials):
         raise UnsupportedArgumentError(
-            f"{rule.label} of a traced value does not take {', '.join(bound.kwargs) or 'so many arguments'}"
+            f"{rule.label} of a traced value does not take {', '.join(kwargs) or 'so many arguments'}"
         )
     levels = [x.level for x in args if type(x) in HANDLES]
     level = max(levels, key=lambda level: level.depth)
