@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import cache
 from itertools import count
+from types import CellType
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ def _same_value(x: Any) -> Any:
 class _Part:
     """What a checkpoint keeps."""
 
-    __slots__ = ("args", "f", "kwargs", "leaves", "level", "values")
+    __slots__ = ("args", "cells", "f", "kwargs", "leaves", "level", "values")
 
     def __init__(
         self,
@@ -94,6 +95,8 @@ class _Part:
         self.kwargs = kwargs
         self.values = values
         self.leaves = leaves
+        # What f closes over, as it is now: a loop variable will have moved on by the time of the sweep.
+        self.cells = [(cell, cell.cell_contents) for cell in getattr(f, "__closure__", None) or () if _is_full(cell)]
 
     def run_again(self, first_number: int) -> list[Any]:
         """The outputs of `f`, recorded this time with numbers from `first_number` on."""
@@ -101,13 +104,17 @@ class _Part:
         context = CONTEXT.get()
         CONTEXT.set(context._replace(levels=(*context.levels, level), leaves=context.leaves | self.leaves))
         ended = level.number
+        now: list[tuple[CellType, Any]] = []
         try:
             if level is not PARAMS:
                 level.number = count(first_number).__next__
                 level.append = deque[Node](maxlen=0).append
                 begin(level)
+            now = [(cell, cell.cell_contents) for cell, _ in self.cells if _is_full(cell)]
+            _fill(self.cells)
             ys = flatten(settled(self.f(*self.args, **self.kwargs)))[0]
         finally:
+            _fill(now)
             CONTEXT.set(context)
             if level is not PARAMS:
                 ACTIVE.pop(id(level), None)
@@ -127,6 +134,19 @@ class _Part:
                 "pass random numbers and everything that changes as arguments",
                 "call f directly, without a checkpoint",
             )
+
+
+def _is_full(cell: CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True
+
+
+def _fill(cells: list[tuple[CellType, Any]]) -> None:
+    for cell, contents in cells:
+        cell.cell_contents = contents
 
 
 @cache

@@ -71,7 +71,7 @@ def value_and_gradient(
                 f"{name}(lambda: f(x, y), params)",
             )
         return _of_params(name, f, args[0], kwargs)
-    tape = Tape()
+    tape = Tape(swept_at_once=True)
     inputs = Inputs(args, tape.leaf)
     y = tape.record(f, inputs.args, kwargs)
     check_loss(y, name)
@@ -83,7 +83,7 @@ def value_and_gradient(
 
 
 def _of_params(name: str, f: Callable[..., Any], params: Params, kwargs: dict[str, Any]) -> tuple[Any, Grads]:
-    tape = Tape()
+    tape = Tape(swept_at_once=True)
     leaves = params.lifted(tape)
     links = [leaf.link for leaf in leaves.values()]
     y = tape.record(f, (), kwargs, leaves)
@@ -155,7 +155,7 @@ def _with_zeros(
     for number in numbers:
         if not -len(args) <= number < len(args):
             raise InputError(f"argnums={argnums} names an argument that was not given; there are {len(args)}")
-    tape = Tape()
+    tape = Tape(swept_at_once=True)
     places = [number % len(args) for number in numbers]
     if len(set(places)) < len(places):
         raise InputError(f"argnums={argnums} names an argument twice")

@@ -118,9 +118,10 @@ class Tape(RecordingLevel):
 
     __slots__ = ("bytes", "nodes", "size")
 
-    def __init__(self) -> None:
+    def __init__(self, swept_at_once: bool = False) -> None:
         self.nodes: list[Node] = []
         super().__init__(self.nodes.append)
+        self.borrowed = [] if swept_at_once else None
         self.size = 0
         # The memory of the leaves, which tells small problems from large ones.
         self.bytes = 0

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.errors import DroppedGradientWarning
+from retrograde.errors import DroppedGradientWarning, InputError
 from retrograde.rules.table import General
 from retrograde.tools.jacobian import by_columns
 from retrograde.trace.call import call_rule
-from retrograde.trace.handle import is_traced, shape_of
+from retrograde.trace.handle import is_traced, plain, shape_of
 from retrograde.trace.level import CONTEXT
 from retrograde.trace.recording import PARAMS, blindly
 from retrograde.trace.structure import flatten, unflatten
@@ -43,8 +43,19 @@ def forwarddiff(f: Callable[[Any], Any], x: Any) -> Any:
 
     def of_variables(*variables: Any) -> Any:
         rest = iter(variables)
-        return f(unflatten(structure, [next(rest) if mine else value for value, mine in zip(below, here, strict=True)]))
+        y = f(unflatten(structure, [next(rest) if mine else value for value, mine in zip(below, here, strict=True)]))
+        if isinstance(y, tuple | list | dict):
+            raise InputError(
+                f"forwarddiff takes functions that return a number or an array; this one returned a {type(y).__name__}",
+                "return one array, e.g. np.array([...])",
+            )
+        return y
 
+    if any(np.iscomplexobj(plain(value)) for value, mine in zip(below, here, strict=True) if mine):
+        raise InputError(
+            "forwarddiff takes real numbers: a function of complex ones has a derivative in two directions",
+            "call f directly, or split x into np.real(x) and np.imag(x)",
+        )
     variables = tuple(value for value, mine in zip(below, here, strict=True) if mine)
     with blindly(level) as (suspension, blind):
         y, blocks = by_columns(of_variables, variables) if variables else (f(x), [])

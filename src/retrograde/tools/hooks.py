@@ -89,6 +89,8 @@ def _hook_pull(cotangents: Any, node: tuple[Any, ...], y_bar: Any) -> None:
                 f"a hook returned a cotangent of shape {shape_of(changed)} for a value of shape {like[0]}",
                 "return an array of the value's shape, or None to leave it unchanged",
             )
+        if like_of(changed)[1].kind == "c" and like[1].kind != "c":
+            raise PullbackError("a hook returned a complex cotangent for a real value", "np.real(...) of it")
         changed = fit(changed, like)
     held = cotangents[link[0]]
     cotangents[link[0]] = changed if held is None else held + changed
@@ -103,14 +105,14 @@ HOOK = Op("hook", 1, _hook_pull, _never_pushed, repeatable=False)
 
 
 def _argument_text(frame: FrameType | None) -> str:
-    """The source text of the first argument of the call that `frame` is executing; `x` where it cannot be known."""
+    """The source text of the first argument of the call that `frame` is executing; `?` where it cannot be known."""
     import executing  # a tenth of a second, for those who use it
 
     if frame is None:
-        return "x"
+        return "?"
     call = executing.Source.executing(frame).node
     if not isinstance(call, ast.Call) or not (call.args or call.keywords):
-        return "x"
+        return "?"
     argument = call.args[0] if call.args else call.keywords[0].value
     text = ast.get_source_segment(executing.Source.for_frame(frame).text, argument)
-    return " ".join(text.split()) if text else "x"
+    return " ".join(text.split()) if text else "?"

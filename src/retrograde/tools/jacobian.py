@@ -75,7 +75,7 @@ def hessian(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     if not args:
         return functools.partial(hessian, f, **kwargs)
     numbers = tuple(range(len(args)))
-    vectors = tuple(_as_array(arg) for arg in args)
+    vectors = tuple(_as_real_array(arg) for arg in args)
 
     def gradients(*xs: Any) -> Any:
         lists = [_as_given(x, arg) for x, arg in zip(xs, args, strict=True)]
@@ -124,7 +124,7 @@ def diaghessian(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
             given = [*args[:i], _as_given(x, arg), *args[i + 1 :]]
             return array_of(grad(f, i)(*given, **kwargs))
 
-        x = _as_array(arg)
+        x = _as_real_array(arg)
         entries = [_component(jvp(along, (x,), (direction,))[1], k) for k, direction in enumerate(_directions(x))]
         diagonals.append(_shaped(entries, shape_of(x)))
     return diagonals[0] if len(args) == 1 else tuple(diagonals)
@@ -154,6 +154,8 @@ def _value_and_jacobian(f: Callable[..., Any], args: tuple[Any, ...], kwargs: di
             given.append(unflatten(structure, filled))
         return _checked_output(array_of(f(*given, **kwargs)))
 
+    if not xs:
+        raise InputError("jacobian was given nothing that can be differentiated: constants have no derivative")
     y, blocks = _by_either(flat_f, tuple(xs))
     rest = iter(blocks)
     results = []
@@ -165,15 +167,32 @@ def _value_and_jacobian(f: Callable[..., Any], args: tuple[Any, ...], kwargs: di
 def _by_either(f: Callable[..., Any], xs: tuple[Any, ...]) -> tuple[Any, list[Any]]:
     """The value and one block for each of `xs`, by columns or by rows, whichever are fewer."""
     y, back = pullback(f, *xs)
+    if any(np.iscomplexobj(plain(x)) for x in xs):
+        _check_holomorphic(f, xs, y)
     n_inputs = sum(int(np.size(plain(x))) for x in xs)
-    # A real function of complex numbers has its derivative in two directions, which only rows show.
-    is_real_of_complex = not np.iscomplexobj(plain(y)) and any(np.iscomplexobj(plain(x)) for x in xs)
-    if n_inputs < np.size(plain(y)) and not is_real_of_complex:
+    if n_inputs < np.size(plain(y)):
         try:
             return by_columns(f, xs)
         except MissingRuleError:
             pass
     return y, _rows(y, back, xs)
+
+
+def _check_holomorphic(f: Callable[..., Any], xs: tuple[Any, ...], y: Any) -> None:
+    """Refuse a function of complex numbers that has no complex derivative: one pass more, along a random direction."""
+    rng = np.random.default_rng(0)
+    v = tuple(rng.standard_normal(shape_of(x)).astype(like_of(x)[1])[()] for x in xs)
+    complex_ones = [np.iscomplexobj(plain(x)) for x in xs]
+    straight = jvp(f, xs, tuple(d if c else None for d, c in zip(v, complex_ones, strict=True)))[1]
+    turned = jvp(f, xs, tuple(1j * d if c else None for d, c in zip(v, complex_ones, strict=True)))[1]
+    if not np.allclose(
+        plain(turned), 1j * plain(straight), rtol=1e-6, atol=1e-9 * (1 + np.max(np.abs(plain(straight)), initial=0))
+    ):
+        raise InputError(
+            "the function is not holomorphic in its complex arguments, so that it has no complex Jacobian",
+            "jacobian of a function of the real and the imaginary part, f(a + 1j * b)",
+            "gradient(f, z), for a real loss",
+        )
 
 
 def _by_rows(f: Callable[..., Any], xs: tuple[Any, ...]) -> tuple[Any, list[Any]]:
@@ -269,6 +288,21 @@ def _as_array(arg: Any) -> Any:
     if is_traced(x):
         return x
     return x.astype(like_of(x)[1]) if isinstance(x, np.ndarray) and x.dtype.kind in "iu" else x
+
+
+def _as_real_array(arg: Any) -> Any:
+    if isinstance(arg, list) and not _is_vector(arg):
+        raise InputError(
+            "a Hessian needs numbers, arrays and flat lists of numbers; a nested list was given", "np.array(x)"
+        )
+    x = _as_array(arg)
+    if np.iscomplexobj(plain(x)):
+        raise InputError(
+            "a real function of complex numbers has no complex Hessian",
+            "hessian of a function of the real and the imaginary part, f(a + 1j * b)",
+            "hvp(f, z, v), the change of the gradient along v",
+        )
+    return x
 
 
 def _as_given(x: Any, arg: Any) -> Any:

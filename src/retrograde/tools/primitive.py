@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.errors import MissingRuleError
+from retrograde.errors import InputError, MissingRuleError, PullbackError
 from retrograde.rules.table import General
 from retrograde.trace.call import call_rule
 from retrograde.trace.handle import is_traced, like_of
@@ -56,31 +56,67 @@ class primitive:
         return formula
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not any(is_traced(leaf) for arg in args for leaf in _leaves(arg)):
+        traced = [arg for arg in args if any(is_traced(leaf) for leaf in _leaves(arg))]
+        if not traced:
             return self._f(*args, **kwargs)
-        rule = General(self, slice(0, None), self._checked_pullback, self._checked_pushforward, repeatable=False)
+        if any(isinstance(arg, dict) for arg in traced):
+            raise InputError(
+                f"the primitive {self._name} was given a dictionary with traced values",
+                "pass its values: numbers, arrays, and lists or tuples of these",
+            )
+        run = functools.partial(self._on_primals)
+        run.__name__ = self._name  # type: ignore[attr-defined]
+        rule = General(run, slice(0, None), self._checked_pullback, self._checked_pushforward, repeatable=False)
         return call_rule(rule, args, kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def _checked_pullback(self, y: Any, *args: Any) -> Callable[[Any], Any]:
+    @property
+    def _name(self) -> str:
+        return getattr(self, "__name__", "f")
+
+    def _on_primals(self, *args: Any, **kwargs: Any) -> Any:
+        # Read-only, since they are the caller's own arrays.
+        return self(*(_read_only(arg) for arg in args), **kwargs)
+
+    def _checked_pullback(self, y: Any, *args: Any, **kwargs: Any) -> Callable[[Any], Any]:
         if self._pullback is None:
             raise self._missing("reverse", "pullback")
-        return self._pullback(y, *args)
+        pull = self._pullback(y, *args, **kwargs)
+        if not isinstance(y, tuple | list):
+            return pull
 
-    def _checked_pushforward(self, y: Any, *args: Any) -> Callable[..., Any]:
+        def pull_with_zeros(y_bars: Any) -> Any:
+            return pull(
+                [np.zeros(*like_of(part))[()] if bar is None else bar for bar, part in zip(y_bars, y, strict=True)]
+            )
+
+        return pull_with_zeros
+
+    def _checked_pushforward(self, y: Any, *args: Any, **kwargs: Any) -> Callable[..., Any]:
         if self._pushforward is None:
             raise self._missing("forward", "pushforward")
-        push = self._pushforward(y, *args)
+        push = self._pushforward(y, *args, **kwargs)
 
         def push_with_zeros(*dots: Any) -> Any:
-            return push(*(np.zeros(*like_of(x))[()] if dot is None else dot for dot, x in zip(dots, args, strict=True)))
+            y_dot = push(
+                *(np.zeros(*like_of(x))[()] if dot is None else dot for dot, x in zip(dots, args, strict=True))
+            )
+            if not isinstance(y, tuple | list) and (isinstance(y_dot, tuple | list) or np.shape(y_dot) != np.shape(y)):
+                found = (
+                    f"a {type(y_dot).__name__}" if isinstance(y_dot, tuple | list) else f"the shape {np.shape(y_dot)}"
+                )
+                raise PullbackError(
+                    f"the pushforward of {self._name} returned {found} for a result of shape {np.shape(y)}",
+                    "return the tangent of the result, in its shape",
+                )
+            return y_dot
 
         return push_with_zeros
 
     def _missing(self, mode: str, what: str) -> MissingRuleError:
-        name = getattr(self, "__name__", "f")
+        name = self._name
         return MissingRuleError(
             f"the primitive {name} has no {what}, which {mode} mode needs",
             f"{name}.def{what}(lambda out, *args: ...)",
@@ -92,6 +128,15 @@ class primitive:
 
     def __repr__(self) -> str:
         return f"<primitive {getattr(self, '__name__', self._f)!r}>"
+
+
+def _read_only(arg: Any) -> Any:
+    """An array as a read-only view; anything else as it is."""
+    if type(arg) is not np.ndarray:
+        return arg
+    view = arg.view()
+    view.flags.writeable = False
+    return view
 
 
 def _leaves(arg: Any) -> list[Any]:

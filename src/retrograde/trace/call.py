@@ -29,7 +29,7 @@ from retrograde.rules.table import (
 from retrograde.trace.handle import HANDLES, Traced, like_of, plain
 from retrograde.trace.operators import GENERATED
 from retrograde.trace.ops import Targets, elementwise_op, match, residuals
-from retrograde.trace.views import View, shares_memory, snapshot, view_of
+from retrograde.trace.views import View, kept, shares_memory, snapshot, view_of
 
 Path = tuple[int, ...]
 
@@ -40,7 +40,7 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     if isinstance(rule, WithArguments):
         return call_rule(rule, args, kwargs)
     if isinstance(rule, Composed):
-        return rule.body(*args, **kwargs)
+        return rule.body(*args, **_known(rule, kwargs))
     if isinstance(rule, NoGradient):
         return function(*map(_plain_tree, args), **{name: _plain_tree(value) for name, value in kwargs.items()})
     assert isinstance(rule, Elementwise)
@@ -75,7 +75,9 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
     active = [operand for operand in found if operand.traced.level is level]
     primals = list(args)
     if len(active) < len(args):
-        primals = [_snapshot_tree(arg) for arg in args]
+        # Linear rules keep no values.
+        keep = snapshot if type(rule) is Linear else functools.partial(kept, level=level)
+        primals = [_kept_tree(keep, arg) for arg in args]
     for operand in active:
         i = positions[operand.slot]
         primals[i] = _replaced(primals[i], operand.path, operand.traced.primal)
@@ -105,6 +107,8 @@ def _check_not_cut(rule: WithArguments, y: Any, active: list[Operand]) -> None:
 def _views(binding: Binding, operand: Operand) -> Any:
     """The views that a call gives of its one traced operand, or None if the result has memory of its own."""
     y, x = binding.y, operand.traced
+    if isinstance(binding.rule, General) and not binding.rule.repeatable:
+        return None  # a user's own function, which says itself what its derivative is
     if type(y) is not np.ndarray and type(y) not in HANDLES and not isinstance(y, tuple | list):
         return None
     i = binding.positions[operand.slot]
@@ -124,7 +128,7 @@ def _views(binding: Binding, operand: Operand) -> Any:
     def read() -> Any:
         return x.level.apply(binding, [operand])
 
-    if isinstance(binding.rule, General) and binding.rule.repeatable and type(y) in (View, np.ndarray):
+    if isinstance(binding.rule, General) and type(y) in (View, np.ndarray):
         # A rule that refuses an argument does so where it gives a view, too.
         binding.rule.pullback(y, *binding.args, **kwargs)
     if shares_memory(y, whole):
@@ -134,6 +138,23 @@ def _views(binding: Binding, operand: Operand) -> Any:
         parts = [view_of(x, lambda v, k=k: step(v)[k], lambda k=k: read_once()[k]) for k in range(len(y))]  # type: ignore[misc]
         return type(y)(parts)
     return None
+
+
+def _known(rule: Composed, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The keywords that the body of a rule knows; those that only say None are left out."""
+    parameters = inspect.signature(rule.body).parameters
+    if not kwargs or any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return kwargs
+    known = {}
+    for name, value in kwargs.items():
+        if name in parameters:
+            known[name] = value
+        elif value is not None and value is not np._NoValue:  # type: ignore[attr-defined]
+            raise UnsupportedArgumentError(
+                f"the derivative of {rule.label} does not know the argument {name}=",
+                "leave it out, or write the call without it",
+            )
+    return known
 
 
 def _call_elementwise(rule: Elementwise, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -149,7 +170,7 @@ def _call_elementwise(rule: Elementwise, args: tuple[Any, ...], kwargs: dict[str
     levels = [x.level for x in args if type(x) in HANDLES]
     level = max(levels, key=lambda level: level.depth)
     active = tuple(type(x) in HANDLES and x.level is level for x in args)
-    primals = [x.primal if is_active else snapshot(x) for x, is_active in zip(args, active, strict=True)]
+    primals = [x.primal if is_active else kept(x, level) for x, is_active in zip(args, active, strict=True)]
     y = rule.function(*primals)
     values = {"y": y, **dict(zip("abc", primals, strict=False))}
     links = [x.link for x, is_active in zip(args, active, strict=True) if is_active]
@@ -261,7 +282,8 @@ def _normalised(
     if kwargs:
         names = [p.name for p in parameters]
         kwargs = {n: v for n, v in kwargs.items() if n in names or (v is not None and v is not np._NoValue)}  # type: ignore[attr-defined]
-        unknown = [name for name in kwargs if name not in names]
+        takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        unknown = [] if takes_all else [name for name in kwargs if name not in names]
         if unknown:
             raise UnsupportedArgumentError(
                 f"the derivative of {rule.label} does not know the argument {unknown[0]}=",
@@ -337,18 +359,11 @@ def _zeros_tree(tree: Any) -> Any:
     return _map_tree(lambda x: np.zeros(np.shape(x), like_of(x)[1])[()], tree)
 
 
-def _snapshot_tree(tree: Any) -> Any:
-    kind = type(tree)
+def _kept_tree(keep: Callable[[Any], Any], tree: Any) -> Any:
+    """An argument as nodes keep it; a list is copied, whatever it holds."""
     if isinstance(tree, list | tuple):
-        return _rebuilt(tree, [_snapshot_tree(item) for item in tree]) if contains_handle(tree) else tree
-    return snapshot(tree) if kind in HANDLES else tree
-
-
-def contains_handle(tree: Any) -> bool:
-    """Whether a traced value stands in a nested list or tuple."""
-    if isinstance(tree, list | tuple):
-        return any(contains_handle(item) for item in tree)
-    return type(tree) in HANDLES
+        return _rebuilt(tree, [_kept_tree(keep, item) for item in tree])
+    return keep(tree)
 
 
 def _plain_tree(tree: Any) -> Any:

@@ -198,7 +198,7 @@ def _full(original: Any, shape: Any, fill_value: Any, dtype: Any = None, **kwarg
 def _full_like(original: Any, a: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
     if not contains_traced(fill_value):
         return writable(original(a, fill_value, dtype, **kwargs), "full_like")
-    return call(original, (a, fill_value, dtype), kwargs)
+    return call(original, (np.asarray(a) if isinstance(a, list | tuple) else a, fill_value, dtype), kwargs)
 
 
 # --- lists of traced values --------------------------------------------------------------------------------------
@@ -371,6 +371,28 @@ def _hypot(original: Any, *coordinates: Any) -> Any:
     if not contains_traced(coordinates):
         return original(*coordinates)
     return functools.reduce(np.hypot, coordinates) if len(coordinates) > 1 else abs(coordinates[0])
+
+
+@_replaces(math, "ldexp", _math)
+def _ldexp(original: Any, x: Any, i: Any) -> Any:
+    return _scalar(x) * 2.0 ** plain(i) if type(x) in HANDLES else original(x, plain(i))
+
+
+@_replaces(math, "modf", _math)
+def _modf(original: Any, x: Any) -> Any:
+    if type(x) not in HANDLES:
+        return original(x)
+    x = _scalar(x)
+    whole = np.trunc(x)
+    return x - whole, whole
+
+
+@_replaces(math, "remainder", _math)
+def _remainder(original: Any, x: Any, y: Any) -> Any:
+    if not contains_traced([x, y]):
+        return original(x, y)
+    x, y = _scalar(x), _scalar(y)
+    return x - y * round((plain(x) - original(plain(x), plain(y))) / plain(y))
 
 
 @_replaces(math, "dist", _math)

@@ -40,7 +40,7 @@ class Level:
         append: adds a node to the tape.
     """
 
-    __slots__ = ("__weakref__", "append", "depth", "hooks", "number", "quick", "repeatable")
+    __slots__ = ("__weakref__", "append", "borrowed", "depth", "hooks", "number", "quick", "repeatable")
 
     records = False
 
@@ -58,6 +58,9 @@ class Level:
         self.quick = False
         self.repeatable = True
         self.hooks = []
+        # Large plain arrays that nodes keep are made read-only while the function runs, and listed here; where the
+        # sweep does not follow at once this is None, and they are copied (see views.kept).
+        self.borrowed: list[Any] | None = None
 
     def follow(self, y: Any, node: Node) -> Any:
         """The result of an operation with primal `y`; called where `quick` is false."""

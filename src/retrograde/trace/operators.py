@@ -19,7 +19,7 @@ from retrograde.rules import find
 from retrograde.rules.table import RULES, Elementwise
 from retrograde.trace.handle import FLOAT64, HANDLES, Traced, like_of, plain
 from retrograde.trace.ops import elementwise_op, residuals
-from retrograde.trace.views import snapshot
+from retrograde.trace.views import kept, snapshot
 
 # Scalars that take part in float64 arithmetic as they are.
 NUMBERS = frozenset({float, int, bool, np.float64})
@@ -72,7 +72,7 @@ def {name}(x, o):
             return o
         if type(o) in HANDLES:
             return {name}(x, o)
-    r = {apply}
+    r = {apply}{keep_other}
     if type(p) is ndarray:
         is_plain = p.dtype is FLOAT64 and (
             kind in NUMBERS or kind is ndarray and o.dtype is FLOAT64 and o.shape == p.shape)
@@ -135,6 +135,7 @@ def binary(
             likes="like_of(p), like_of(o)" if is_left else "like_of(o), like_of(p)",
             keep_both=_kept(rule, (True, True), here),
             keep_one=_kept(rule, one, here),
+            keep_other="\n    if kind is ndarray: o = kept(o, level)" if "o, " in _kept(rule, one, here) else "",
         )
         suffix = "" if is_left else "_REFLECTED"
         source = source.replace(" ONE", f" ONE{suffix}")
@@ -171,6 +172,7 @@ def _scope(rule: Elementwise, function: Callable[..., Any] | None) -> dict[str, 
         "like_of": like_of,
         "is_float64": is_float64,
         "snapshot": snapshot,
+        "kept": kept,
         "is_plain_pair": is_plain_pair,
     }
 
@@ -298,7 +300,9 @@ def _power(left: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """`x ** y`, where the commonest exponent has a cheaper rule of the same value."""
     square = unary(_rule(np.square), "{} ** 2")
 
-    def power(x: Any, y: Any) -> Any:
+    def power(x: Any, y: Any, modulus: Any = None) -> Any:
+        if modulus is not None:
+            return pow(plain(x), plain(y), plain(modulus))
         if (type(y) is int or type(y) is float) and y == 2:
             return square(x)
         return left(x, y)

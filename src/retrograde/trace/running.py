@@ -32,24 +32,30 @@ def run(level: Level, work: Callable[[], Any], f: Callable[..., Any], leaves: di
         replace_in_globals(f)
         return work()
     except Exception as error:
-        _explain(error)
+        _explain(error, bool(level.borrowed))
         raise
     finally:
         CONTEXT.set(context)
         # Here and not in `finish`, on whose way an interrupt may come.
         ACTIVE.pop(id(level), None)
         finish(level)
+        while level.borrowed:
+            # The last first: a view becomes writable only if its base is.
+            level.borrowed.pop().flags.writeable = True
 
 
 _WRITTEN = """retrograde: a traced value was written into a plain array, which would lose its derivative.
   1. np.array([...]) or np.stack([...]) of the values
   2. b = Buffer(x, n), which can be written to: b[i] = ..., then b.copy()"""
+_BORROWED = """retrograde: an operation on a traced value still needs the contents of this array.
+  1. write into a copy of it, or use np.copy(array) in the operation
+  2. make the array inside the function: np.zeros(n), np.array(...)"""
 _COMPILED = """retrograde: compiled code of SciPy takes no traced values. If it was given one:
   1. primitive(function).defpullback(...), to give the function of SciPy a derivative rule
   2. dropgrad(x) as its argument, where its derivative is not wanted"""
 
 
-def _explain(error: Exception) -> None:
+def _explain(error: Exception, borrowed: bool) -> None:
     """Add the ways out to what others say when they meet a traced value."""
     if isinstance(error, RetrogradeError) or any(
         note in getattr(error, "__notes__", ()) for note in (_WRITTEN, _COMPILED)
@@ -57,6 +63,9 @@ def _explain(error: Exception) -> None:
         return
     if isinstance(error, ValueError) and "setting an array element with a sequence" in str(error):
         error.add_note(_WRITTEN)
+        return
+    if isinstance(error, ValueError) and "read-only" in str(error) and borrowed:
+        error.add_note(_BORROWED)
         return
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from retrograde.trace.constant import CONSTANT, released
 from retrograde.trace.handle import HANDLES, Traced, like_of, make
+from retrograde.trace.level import Level
 from retrograde.trace.structure import map_leaves
 from retrograde.trace.writing import NOWHERE, READ, Path, Step, follow
 
@@ -110,6 +111,26 @@ def snapshot(x: Any) -> Any:
     if x.level is CONSTANT:
         return x.primal
     return x.reading() if kind is View else make(x.primal, x.link, x.level)
+
+
+def kept(x: Any, level: Level) -> Any:
+    """A constant operand as nodes of `level` keep it: whoever changes the array itself does not change the gradient.
+
+    Small arrays are copied. Large ones are made read-only until the function has ended, if its sweep follows at once.
+    """
+    if type(x) is not np.ndarray:
+        return snapshot(x)
+    if not level.records:
+        return x
+    if x.nbytes <= _SMALL or level.borrowed is None:
+        return x.copy(order="K")
+    if x.flags.writeable:
+        level.borrowed.append(x)
+        x.flags.writeable = False
+    return x
+
+
+_SMALL = 2**16  # bytes
 
 
 def settled(tree: Any) -> Any:
