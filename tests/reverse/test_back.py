@@ -228,8 +228,8 @@ def test_an_output_may_be_swept_after_its_intermediate():
 
 def test_once_frees_what_the_graph_held():
     w = param(np.ones(1000))
-    kept = np.full(1000, 2.0)
-    alive = weakref.ref(kept)
+    kept = w * 2.0
+    alive = weakref.ref(kept.primal)
     y = np.sum(w * kept)
     del kept
     assert alive() is not None

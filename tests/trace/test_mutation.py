@@ -792,7 +792,6 @@ def test_a_result_computed_earlier_may_be_written_to():
     agrees(f, X)
 
 
-@pytest.mark.xfail(strict=True, reason="plain arrays from outside are not versioned yet; docs/limits.md says so")
 def test_a_plain_array_that_an_operation_kept_may_be_changed_later():
     c, key = np.ones(3), np.array([0, 1, 2])
 

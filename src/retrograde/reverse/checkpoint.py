@@ -111,10 +111,12 @@ class _Part:
                 level.append = deque[Node](maxlen=0).append
                 begin(level)
             now = [(cell, cell.cell_contents) for cell, _ in self.cells if _is_full(cell)]
-            _fill(self.cells)
+            for cell, contents in self.cells:
+                cell.cell_contents = contents
             ys = flatten(settled(self.f(*self.args, **self.kwargs)))[0]
         finally:
-            _fill(now)
+            for cell, contents in now:
+                cell.cell_contents = contents
             CONTEXT.set(context)
             if level is not PARAMS:
                 ACTIVE.pop(id(level), None)
@@ -142,11 +144,6 @@ def _is_full(cell: CellType) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _fill(cells: list[tuple[CellType, Any]]) -> None:
-    for cell, contents in cells:
-        cell.cell_contents = contents
 
 
 @cache

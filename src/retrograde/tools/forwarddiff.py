@@ -11,7 +11,7 @@ import numpy as np
 
 from retrograde.errors import DroppedGradientWarning, InputError
 from retrograde.rules.table import General
-from retrograde.tools.jacobian import by_columns
+from retrograde.tools.jacobian import by_columns, check_holomorphic
 from retrograde.trace.call import call_rule
 from retrograde.trace.handle import is_traced, plain, shape_of
 from retrograde.trace.level import CONTEXT
@@ -51,13 +51,10 @@ def forwarddiff(f: Callable[[Any], Any], x: Any) -> Any:
             )
         return y
 
-    if any(np.iscomplexobj(plain(value)) for value, mine in zip(below, here, strict=True) if mine):
-        raise InputError(
-            "forwarddiff takes real numbers: a function of complex ones has a derivative in two directions",
-            "call f directly, or split x into np.real(x) and np.imag(x)",
-        )
     variables = tuple(value for value, mine in zip(below, here, strict=True) if mine)
     with blindly(level) as (suspension, blind):
+        if any(np.iscomplexobj(plain(value)) for value in variables):
+            check_holomorphic(of_variables, variables)
         y, blocks = by_columns(of_variables, variables) if variables else (f(x), [])
         known = _Known(blind.released(y), [blind.released(block) for block in blocks])
     if suspension.met:

@@ -168,7 +168,7 @@ def _by_either(f: Callable[..., Any], xs: tuple[Any, ...]) -> tuple[Any, list[An
     """The value and one block for each of `xs`, by columns or by rows, whichever are fewer."""
     y, back = pullback(f, *xs)
     if any(np.iscomplexobj(plain(x)) for x in xs):
-        _check_holomorphic(f, xs, y)
+        check_holomorphic(f, xs)
     n_inputs = sum(int(np.size(plain(x))) for x in xs)
     if n_inputs < np.size(plain(y)):
         try:
@@ -178,7 +178,7 @@ def _by_either(f: Callable[..., Any], xs: tuple[Any, ...]) -> tuple[Any, list[An
     return y, _rows(y, back, xs)
 
 
-def _check_holomorphic(f: Callable[..., Any], xs: tuple[Any, ...], y: Any) -> None:
+def check_holomorphic(f: Callable[..., Any], xs: tuple[Any, ...]) -> None:
     """Refuse a function of complex numbers that has no complex derivative: one pass more, along a random direction."""
     rng = np.random.default_rng(0)
     v = tuple(rng.standard_normal(shape_of(x)).astype(like_of(x)[1])[()] for x in xs)

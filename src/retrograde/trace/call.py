@@ -175,8 +175,8 @@ def _call_elementwise(rule: Elementwise, args: tuple[Any, ...], kwargs: dict[str
     values = {"y": y, **dict(zip("abc", primals, strict=False))}
     links = [x.link for x, is_active in zip(args, active, strict=True) if is_active]
     likes = [like_of(p) for p, is_active in zip(primals, active, strict=True) if is_active]
-    kept = [values[name] for name in residuals(rule, active)]
-    node = (level.number(), elementwise_op(rule, active, True), *links, *kept, *likes)
+    residual = [values[name] for name in residuals(rule, active)]
+    node = (level.number(), elementwise_op(rule, active, True), *links, *residual, *likes)
     return level.follow(y, node)
 
 

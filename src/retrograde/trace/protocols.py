@@ -68,7 +68,8 @@ def _store(ufunc: np.ufunc, y: Any, out: Any) -> Any:
     if type(out) not in HANDLES:
         if type(y) in HANDLES:
             raise MutationError(
-                f"np.{ufunc.__name__}(..., out=array) would write a traced value into a plain array: its derivative is lost",
+                f"np.{ufunc.__name__}(..., out=array) would write a traced value into a plain array and lose "
+                "its derivative",
                 "y = f(x), a new value",
                 "make the array of a traced one, e.g. np.zeros_like(x), or take a Buffer",
             )
