@@ -66,11 +66,11 @@ def run_nodes(nodes: list[Node], cotangents: Cotangents, careful: bool) -> None:
     """Pull back through the nodes, last to first."""
     for node in reversed(nodes):
         number = node[0]
-        if cotangents[number] is None:
-            continue
-        op = node[1]
         y_bar = cotangents[number]
+        if y_bar is None:
+            continue
         cotangents[number] = None
+        op = node[1]
         if type(y_bar) is Accumulator and not op.owns:
             y_bar = y_bar.value
         if careful:

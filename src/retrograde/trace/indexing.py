@@ -21,19 +21,20 @@ def getitem(x: Traced, key: Any) -> Any:
     if type(key) is int:
         if type(x) is Traced:
             primal = x.primal
-            if type(primal) is np.ndarray and primal.ndim == 1 and primal.dtype is FLOAT64:
-                # One number of a vector: the read that loops consist of.
-                level = x.level
+            if type(primal) is np.ndarray:
                 y = primal[key]
-                node = (level.number(), READ_ONE, x.link, key, primal.shape)
-                if level.quick:
-                    level.append(node)
-                    z = Traced()
-                    z.primal = y
-                    z.link = node
-                    z.level = level
-                    return z
-                return level.follow(y, node)
+                if type(y) is np.float64:
+                    # One number of a vector: the read that loops consist of.
+                    level = x.level
+                    node = (level.number(), READ_ONE, x.link, key, primal.shape)
+                    if level.quick:
+                        level.append(node)
+                        z = Traced()
+                        z.primal = y
+                        z.link = node
+                        z.level = level
+                        return z
+                    return level.follow(y, node)
     else:
         key = fixed_key(key)
     if type(x) is View:
@@ -94,10 +95,12 @@ def _layout(x: Any) -> Any:
 
 
 def _in_place(operate: Callable[[Any, Any], Any]) -> Callable[[Traced, Any], Any]:
+    name = f"__{operate.__name__}__"
+
     def update(x: Traced, other: Any) -> Any:
         if type(x.primal) in NUMBERS or not isinstance(plain(x), np.ndarray):
             # Numbers do not change: the name gets a new value.
-            return NotImplemented
+            return getattr(Traced, name)(x, other)
         y = operate(x, other)
         want, have = plain(x), plain(y)
         if np.shape(have) != want.shape or not np.can_cast(have.dtype, want.dtype, "same_kind"):

@@ -272,6 +272,7 @@ def _install_operators() -> None:
             left, right = binary(_rule(ufunc), text)
             setattr(Traced, f"__{name}__", _power(left) if name == "pow" else left)
             setattr(Traced, f"__r{name}__", right)
+            setattr(Traced, f"__i{name}__", _in_place(left, getattr(Traced, f"__i{name}__")))
 
         _install_lazily(f"__{name}__", build_binary)
         _install_lazily(f"__r{name}__", build_binary)
@@ -294,6 +295,15 @@ def _rule(ufunc: Any) -> Elementwise:
     rule = RULES[ufunc]
     assert isinstance(rule, Elementwise)
     return rule
+
+
+def _in_place(left: Callable[[Any, Any], Any], update: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """`x += y`, which for numbers is `x = x + y`; `update` is the one of arrays."""
+
+    def in_place(x: Any, y: Any) -> Any:
+        return left(x, y) if type(x.primal) in NUMBERS else update(x, y)
+
+    return in_place
 
 
 def _power(left: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

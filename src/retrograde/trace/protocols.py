@@ -24,11 +24,12 @@ _DEFAULTS = {"casting": "same_kind", "order": "K", "subok": True, "signature": N
 def array_ufunc(self: Traced, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """`ufunc(…)`, `ufunc.reduce(…)` and the like, with a traced value among the arguments."""
     if method == "__call__":
-        if kwargs:
+        if not kwargs:
+            generated = GENERATED[ufunc]
+            if generated is not None:
+                return generated(*inputs)
+        else:
             return _call_with_keywords(ufunc, inputs, kwargs)
-        generated = GENERATED[ufunc]
-        if generated is not None:
-            return generated(*inputs)
         return call(ufunc, inputs, {}) if ufunc in RULES else _without_rule(ufunc, inputs, {})
     if method == "at":
         return _at(ufunc, *inputs)
