@@ -65,10 +65,11 @@ def _called_name(code: CodeType, position: int) -> str | None:
             return None
     while instructions and instructions[-1].opname == "PUSH_NULL":
         instructions.pop()
-    if wanted != 0 or not instructions or not instructions[-1].opname.startswith("LOAD_"):
+    if wanted != 0 or not instructions or "LOAD_" not in instructions[-1].opname:
         return None
-    # 3.12 and later say `name + NULL|self`.
-    return str(instructions[-1].argval).partition(" ")[0]
+    # 3.12 and later say `name + NULL|self`; 3.13 loads two names, or stores one and loads another, in one instruction.
+    pushed = instructions[-1].argval
+    return str(pushed[-1] if isinstance(pushed, tuple) else pushed).partition(" ")[0]
 
 
 _UNCOUNTED = ("CACHE", "EXTENDED_ARG")
