@@ -158,9 +158,31 @@ def _package(frame: FrameType) -> str:
 
 
 def user_location() -> str:
-    """`file.py:12` of the user's innermost line, or an empty string."""
+    """`file.py:12` of the user's innermost line, or an empty string.
+
+    Inside of an installed package the line that called the package is named as well.
+    """
     frame = user_frame()
-    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}" if frame else ""
+    if frame is None:
+        return ""
+    caller: FrameType | None = frame
+    while caller is not None and (is_ours(caller) or _is_installed(caller)):
+        caller = caller.f_back
+    if caller is None or caller is frame:
+        return _line(frame)
+    return f"{_line(frame)}, called from {_line(caller)}"
+
+
+def _line(frame: FrameType) -> str:
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+def _is_installed(frame: FrameType) -> bool:
+    path = frame.f_code.co_filename
+    return any(folder in path for folder in _INSTALLED)
+
+
+_INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 
 
 def without_our_frames(trace: TracebackType | None) -> TracebackType | None:

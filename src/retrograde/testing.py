@@ -62,7 +62,8 @@ def check_gradient(
     if "forward" in modes:
         found["forward"] = _inner(y_bar, jvp(f, args, directions, **kwargs)[1])
     for mode, value in found.items():
-        _check_close(value, wanted, rtol, atol, f"the {mode}-mode derivative of order {order}")
+        what = f"the {mode}-mode derivative of order {order}, along a random direction,"
+        _check_close(value, wanted, rtol, atol, what)
     if order > 1:
 
         def derivative(*xs: Any) -> Any:

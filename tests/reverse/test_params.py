@@ -18,8 +18,10 @@ from retrograde import (
     back,
     data,
     gradient,
+    hessian,
     ignore,
     istracked,
+    jacobian,
     param,
     pullback,
     withgradient,
@@ -567,3 +569,28 @@ def test_a_gradient_step_over_grads_trains_a_model():
                 p -= 0.1 * grads[p]
     close(data(w), [1.0, -2.0, 0.5], 1e-6)
     close(data(b), 4.0, 1e-6)
+
+
+def test_a_numpy_number_scales_grads_from_the_left():
+    w = param([1.0, 2.0])
+    grads = gradient(lambda: np.sum(w**2), Params([w]))
+    assert np.array_equal((np.float64(0.5) * grads)[w], [1.0, 2.0])
+    with pytest.raises(TypeError, match="unsupported operand"):
+        grads * grads
+    with pytest.raises(TypeError, match="unsupported operand"):
+        grads / grads
+
+
+@pytest.mark.parametrize("value", ["a", None, [None], [True]])
+def test_a_parameter_holds_numbers(value):
+    with pytest.raises(InputError, match="a parameter needs numbers"):
+        param(value)
+
+
+def test_params_where_arguments_are_wanted_says_what_takes_them():
+    w = param([1.0, 2.0])
+    for transform in (hessian, jacobian):
+        with pytest.raises(InputError, match="gradient, withgradient and pullback take a Params"):
+            transform(lambda: np.sum(w), Params([w]))
+    with pytest.raises(InputError, match=r"optree\.tree_leaves"):
+        Params([[w]])

@@ -225,3 +225,14 @@ def test_tangents_raise_no_warnings_of_their_own():
 def test_warnings_of_the_users_own_computation_stay():
     with pytest.warns(RuntimeWarning, match="divide by zero"):
         rg.pullback(lambda x: np.log(x), np.array([0.0]))
+
+
+def test_inside_of_an_installed_package_the_line_that_called_it_is_named_too(tmp_path, monkeypatch):
+    package = tmp_path / "site-packages"
+    package.mkdir()
+    (package / "installed_elsewhere.py").write_text("def convert(x):\n    return float(x)\n")
+    monkeypatch.syspath_prepend(package)
+    import installed_elsewhere
+
+    with pytest.raises(rg.ConversionError, match=r"installed_elsewhere.py:2, called from test_errors.py:\d+"):
+        gradient(lambda x: x * installed_elsewhere.convert(x), 2.0)

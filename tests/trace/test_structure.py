@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import enum
+import functools
 from typing import Any
 
 import attrs
@@ -170,6 +171,25 @@ def test_other_constants_pass_through_or_are_refused(constant):
         assert gradient(lambda x, c: x * 1.0 if c is constant else None, 2.0, constant) == (1.0, None)
     except InputError as error:
         assert "closure" in str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize("function", [np.sin, len, lambda z: z, [].append, functools.partial(np.sum, axis=0)])
+def test_functions_are_constants(function):
+    assert gradient(lambda p: p["x"] * 2, {"x": 3.0, "f": function}) == ({"x": 2.0, "f": None},)
+
+
+class Model:
+    def __init__(self):
+        self.w = np.ones(2)
+
+    def __call__(self, x):
+        return self.w * x
+
+
+@pytest.mark.parametrize("argument", [Model(), {"m": Model(), "a": 2.0}])
+def test_a_model_that_can_be_called_is_no_constant(argument):
+    with pytest.raises(InputError, match="Model cannot be differentiated"):
+        gradient(lambda m: 1.0, argument)
 
 
 def test_a_subclass_of_a_number_is_a_number():

@@ -151,8 +151,8 @@ def param(x: Any) -> Param:
         x = x.release("param(x)", "param(data(x)), a leaf of its own")
     x = plain(x)
     value = np.array(x) if not isinstance(x, np.ndarray) else x
-    if value.dtype.kind == "b" or not is_variable(value):
-        raise InputError(f"a parameter needs numbers; {x!r} holds {value.dtype}", "param(np.asarray(x, dtype=float))")
+    if value.dtype.kind not in "fciu" or not is_variable(value):
+        raise InputError(f"a parameter needs numbers; {x!r} holds {value.dtype}", "param(x.astype(float)), of an array")
     dtype = like_of(value)[1]
     new = Param()
     if isinstance(x, np.ndarray) or value.ndim:
@@ -191,6 +191,12 @@ class Params:
 
     __slots__ = ("_members",)
 
+    # What to say where a transform takes arguments only.
+    _ways_as_argument = (
+        "gradient, withgradient and pullback take a Params, alone, and call f without arguments",
+        "a function of the values instead: pass [data(p) for p in params] as the argument",
+    )
+
     def __init__(self, params: Iterable[Param] = ()) -> None:
         self._members: dict[int, Param] = {}
         if isinstance(params, Param):
@@ -205,7 +211,11 @@ class Params:
             InputError: it is not a parameter.
         """
         if not isinstance(p, Param):
-            raise InputError(f"Params holds parameters; {type(p).__name__} is none", "param(x)")
+            raise InputError(
+                f"Params holds parameters; {type(p).__name__} is none",
+                "param(x), for a number or an array",
+                "Params(optree.tree_leaves(model)), for parameters in nested containers",
+            )
         self._members.setdefault(id(p), p)
 
     def lifted(self, tape: Tape) -> dict[int, Traced]:
@@ -236,6 +246,9 @@ class Grads:
     """
 
     __slots__ = ("_grads", "params")
+
+    # A NumPy number on the left leaves the operation to us, instead of iterating over the parameters.
+    __array_ufunc__ = None
 
     def __init__(self, params: Params, grads: Iterable[Any] | None = None) -> None:
         self.params = params
@@ -280,11 +293,15 @@ class Grads:
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __mul__(self, factor: Any) -> Grads:
+        if isinstance(factor, Grads):
+            return NotImplemented
         return self.map(lambda g: g * factor)
 
     __rmul__ = __mul__
 
     def __truediv__(self, divisor: Any) -> Grads:
+        if isinstance(divisor, Grads):
+            return NotImplemented
         return self.map(lambda g: g / divisor)
 
     def __neg__(self) -> Grads:

@@ -284,7 +284,11 @@ def _as_array(arg: Any) -> Any:
     """A flat list as the vector that it stands for; integers as floats."""
     x = array_of(arg) if isinstance(arg, list) else arg
     if isinstance(x, list | tuple | dict) or not is_variable(x):
-        raise InputError(f"a Hessian needs numbers and arrays; an argument of type {type(arg).__name__} was given")
+        raise InputError(
+            f"a Hessian needs numbers and arrays; an argument of type {type(arg).__name__} was given",
+            "hvp(f, x, v), which takes any container",
+            "hessian of a function of the entries as arguments of their own, f(a, b)",
+        )
     if is_traced(x):
         return x
     return x.astype(like_of(x)[1]) if isinstance(x, np.ndarray) and x.dtype.kind in "iu" else x

@@ -12,7 +12,9 @@ from retrograde.trace.level import is_ignored
 if TYPE_CHECKING:
     from retrograde.trace.level import Level
 
-_DROP = "dropgrad(x), or a block `with ignore():`, where the derivative is not wanted"
+_DROP = (
+    "data(x), dropgrad(x), or a block `with ignore():`, where the derivative is not wanted (to print, plot or save x)"
+)
 _WRITE = "np.array([...]), np.stack([...]) or a Buffer, where x was written into a plain array"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from retrograde.trace.creation import array_of
-from retrograde.trace.handle import FLOAT64, Traced, like_of, make, plain
+from retrograde.trace.handle import Traced, like_of, make, plain
 from retrograde.trace.keys import fixed_key
 from retrograde.trace.operators import NUMBERS
 from retrograde.trace.views import View, shares_memory, snapshot, view_of

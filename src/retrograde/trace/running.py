@@ -45,8 +45,10 @@ def run(level: Level, work: Callable[[], Any], f: Callable[..., Any], leaves: di
 
 
 _WRITTEN = """retrograde: a traced value was written into a plain array, which would lose its derivative.
-  1. np.array([...]) or np.stack([...]) of the values
-  2. b = Buffer(x, n), which can be written to: b[i] = ..., then b.copy()"""
+Plain is what was made outside of the function, or of plain arrays (zeros_like(plain), np.ones(3) * 2).
+  1. make the array inside the function by its shape, np.zeros(shape), or copy a plain one, np.array(plain)
+  2. np.array([...]) or np.stack([...]) of the values
+  3. b = Buffer(x, n), which can be written to: b[i] = ..., then b.copy()"""
 _BORROWED = """retrograde: an operation on a traced value still needs the contents of this array.
   1. write into a copy of it, or use np.copy(array) in the operation
   2. make the array inside the function: np.zeros(n), np.array(...)"""

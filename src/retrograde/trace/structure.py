@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 from collections.abc import Callable
 from sys import getrefcount
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,12 @@ _CONSTANTS = (
     range,
     type,
     np.random.Generator,
+    # Functions, but not every callable object: a model with a __call__ holds the numbers that are meant.
+    FunctionType,
+    BuiltinFunctionType,
+    MethodType,
+    functools.partial,
+    np.ufunc,
 )
 
 
@@ -147,8 +155,10 @@ def is_variable(leaf: Any) -> bool:
         )
     if isinstance(leaf, float | int | complex) and not isinstance(leaf, _CONSTANTS):
         return True
-    if isinstance(leaf, _CONSTANTS) or leaf is None or callable(leaf):
+    if isinstance(leaf, _CONSTANTS) or leaf is None:
         return False
+    if hasattr(kind, "_ways_as_argument"):
+        raise InputError(f"a {kind.__qualname__} cannot be differentiated here", *kind._ways_as_argument)
     raise InputError(
         f"an argument of type {kind.__module__}.{kind.__qualname__} cannot be differentiated",
         "numbers, arrays, and lists, tuples, dicts and dataclasses of these can",
