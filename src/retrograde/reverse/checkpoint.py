@@ -23,7 +23,7 @@ from retrograde.reverse.graph import nodes_behind
 from retrograde.reverse.tape import run_nodes, tell_unreached
 from retrograde.trace.handle import Traced, is_traced, make, plain
 from retrograde.trace.level import ACTIVE, CONTEXT, Level, Node, begin, finish
-from retrograde.trace.ops import OUTPUT, Op
+from retrograde.trace.ops import OUTPUT, Op, deposit, no_push
 from retrograde.trace.recording import PARAMS, blindly
 from retrograde.trace.structure import flatten, is_variable, map_leaves, unflatten
 from retrograde.trace.views import View, settled
@@ -153,14 +153,10 @@ def _checkpoint_op(parents: int, repeatable: bool) -> Op:
         "checkpoint",
         parents,
         lambda cotangents, node, bars: _pull(cotangents, node, bars, careful=False),
-        _never_pushed,
+        no_push,
         lambda cotangents, node, bars: _pull(cotangents, node, bars, careful=True),
         repeatable=repeatable,
     )
-
-
-def _never_pushed(node: Node, y: Any) -> Any:
-    raise AssertionError("a checkpoint stands on levels of reverse mode only")
 
 
 def _pull(cotangents: Any, node: Node, bars: list[Any], careful: bool) -> None:
@@ -180,8 +176,7 @@ def _pull(cotangents: Any, node: Node, bars: list[Any], careful: bool) -> None:
         else:
             cotangents.update((n[0], None) for n in nodes)
         for link, bar in seeds:
-            held = cotangents[link[0]]
-            cotangents[link[0]] = bar if held is None else held + bar
+            deposit(cotangents, link[0], bar)
         run_nodes(nodes, cotangents, careful)
         tell_unreached(hooks[hooks_before:], cotangents)
         del hooks[hooks_before:]

@@ -23,7 +23,7 @@ import numpy as np
 from retrograde.trace.handle import HANDLES, Traced, is_traced
 from retrograde.trace.interception import traceable
 from retrograde.trace.level import Node
-from retrograde.trace.ops import REACHED, shows_nan
+from retrograde.trace.ops import REACHED, deposit, shows_nan
 from retrograde.trace.recording import RecordingLevel
 from retrograde.trace.running import run
 from retrograde.trace.views import settled, snapshot
@@ -166,8 +166,7 @@ class Tape(RecordingLevel):
         def start() -> list[Any]:
             cotangents: list[Any] = [None] * self.size
             for number, y_bar in seeds:
-                held = cotangents[number]
-                cotangents[number] = y_bar if held is None else held + y_bar
+                deposit(cotangents, number, y_bar)
             return cotangents
 
         try:

@@ -12,7 +12,7 @@ import numpy as np
 from retrograde.errors import InputError, PullbackError, user_frame
 from retrograde.trace.handle import data, is_traced, like_of, plain, shape_of
 from retrograde.trace.level import suspension_of
-from retrograde.trace.ops import REACHED, Op, fit
+from retrograde.trace.ops import REACHED, Op, deposit, fit, no_push
 from retrograde.trace.recording import PARAMS
 from retrograde.trace.structure import flatten
 
@@ -92,15 +92,10 @@ def _hook_pull(cotangents: Any, node: tuple[Any, ...], y_bar: Any) -> None:
         if like_of(changed)[1].kind == "c" and like[1].kind != "c":
             raise PullbackError("a hook returned a complex cotangent for a real value", "np.real(...) of it")
         changed = fit(changed, like)
-    held = cotangents[link[0]]
-    cotangents[link[0]] = changed if held is None else held + changed
+    deposit(cotangents, link[0], changed)
 
 
-def _never_pushed(node: tuple[Any, ...], y: Any) -> Any:
-    raise AssertionError("a hook is the identity in forward mode")
-
-
-HOOK = Op("hook", 1, _hook_pull, _never_pushed, repeatable=False)
+HOOK = Op("hook", 1, _hook_pull, no_push, repeatable=False)
 """`(number, op, link, fn, like, what to call with None if the sweep does not come here)`."""
 
 

@@ -76,11 +76,12 @@ def _no_pull(cotangents: Any, node: tuple[Any, ...], y_bar: Any) -> None:
     """A leaf has nobody to pass its cotangent to."""
 
 
-def _no_push(node: tuple[Any, ...], y: Any) -> Any:
-    raise AssertionError("a leaf is never pushed")
+def no_push(node: tuple[Any, ...], y: Any) -> Any:
+    """The push of nodes that forward mode has no use for: their tangents are computed where the node would be made."""
+    raise AssertionError(f"a node of the op {node[1].name} is never pushed")
 
 
-LEAF = Op("leaf", 0, _no_pull, _no_push)
+LEAF = Op("leaf", 0, _no_pull, no_push)
 
 
 REACHED = object()
@@ -336,7 +337,7 @@ def general_op(parents: int, repeatable: bool = True) -> Op:
     `pull(y_bar)` returns one cotangent for each differentiable argument; `targets` says where in that result the
     cotangent of each link stands.
     """
-    return Op("general", parents, _general_pull, _no_push, repeatable=repeatable)
+    return Op("general", parents, _general_pull, no_push, repeatable=repeatable)
 
 
 def _general_pull(cotangents: Any, node: tuple[Any, ...], y_bar: Any) -> None:
@@ -377,7 +378,7 @@ def _output_pull(cotangents: Any, node: tuple[Any, ...], y_bar: Any) -> None:
     bars[position] = y_bar if h is None else h + y_bar
 
 
-OUTPUT = Op("output", 1, _output_pull, _no_push)
+OUTPUT = Op("output", 1, _output_pull, no_push)
 """One output of a function that has several: `(number, op, link of the whole, position, count)`."""
 
 __all__ = ["FLOAT64", "LEAF", "OUTPUT", "REACHED", "Op", "elementwise_op", "fit", "general_op", "match", "residuals"]

@@ -24,7 +24,7 @@ from retrograde.trace.constant import CONSTANT, constant, released
 from retrograde.trace.handle import FLOAT64, HANDLES, Traced, is_traced, like_of, make, plain, shape_of
 from retrograde.trace.keys import fixed_key
 from retrograde.trace.level import CONTEXT, Node, set_aside, some_are_asked
-from retrograde.trace.ops import LEAF, Op, fit
+from retrograde.trace.ops import LEAF, Op, deposit, fit, no_push
 
 # A path leads from an array to a view of it, step by step: `np.transpose`, then `operator.itemgetter(0)`.
 Step = Callable[[Any], Any]
@@ -138,8 +138,12 @@ def _write_part(whole: np.ndarray[Any, Any], path: Path, key: Any, value: Any) -
         part[key] = value
     else:
         # A tangent may lie in memory in another order than its primal, of which the path gives a view.
-        places = follow(np.arange(whole.size).reshape(whole.shape), path)[key]
-        whole[np.unravel_index(places, whole.shape)] = value
+        whole[np.unravel_index(_places(whole, path)[key], whole.shape)] = value
+
+
+def _places(whole: np.ndarray[Any, Any], path: Path) -> Any:
+    """The flat positions in `whole` of the elements at the end of a path, whether NumPy makes a view there or not."""
+    return follow(np.arange(whole.size).reshape(whole.shape), path)
 
 
 def _same(x: Traced) -> Traced:
@@ -256,7 +260,7 @@ class Accumulator:
                 return
             part = follow(contents, path)
             if path and not _is_window(part, contents):
-                part, key = contents.reshape(-1), self._places(path)[key]
+                part, key = contents.reshape(-1), _places(contents, path)[key]
             if may_repeat(key):
                 add_at(part, key, y_bar)
             else:
@@ -287,7 +291,7 @@ class Accumulator:
             return taken
         part = follow(contents, path)
         if path and not _is_window(part, contents):
-            part, key = contents.reshape(-1), self._places(path)[key]
+            part, key = contents.reshape(-1), _places(contents, path)[key]
         taken = part[key]
         if type(taken) is np.ndarray:
             taken = taken.copy()
@@ -299,19 +303,13 @@ class Accumulator:
         value = plain(self.contents)
         if not path or _is_window(follow(value, path), value):
             return path, key
-        places = follow(np.arange(value.size).reshape(value.shape), path)[key]
-        return (), np.unravel_index(places, value.shape) if value.ndim else ()
+        return (), np.unravel_index(_places(value, path)[key], value.shape) if value.ndim else ()
 
     def _write(self, path: Path, key: Any, value: Any) -> None:
         handle = self.contents if is_traced(self.contents) else constant(self.contents)
         self.contents = None
         write(handle, path, key, value)
         self.contents = released(handle)
-
-    def _places(self, path: Path) -> Any:
-        """The flat positions of the elements of a view, where the primal's memory was laid out in another way."""
-        shape = self.contents.shape
-        return follow(np.arange(self.contents.size).reshape(shape), path)
 
     def __add__(self, x_bar: Any) -> Accumulator:
         if type(x_bar) is Accumulator:
@@ -373,8 +371,7 @@ def _set_pull(cotangents: Any, node: Node, y_bar: Any) -> None:
         shorter = shape[max(0, len(shape) - len(shape_of(value_bar))) :]
         value_bar = fit(value_bar, (shorter, dtype))
         value_bar = value_bar if shorter == shape else np.reshape(value_bar, shape)
-    held = cotangents[written[0]]
-    cotangents[written[0]] = value_bar if held is None else held + value_bar
+    deposit(cotangents, written[0], value_bar)
     _pass_on(cotangents, before, mine)
 
 
@@ -400,15 +397,11 @@ def _pass_on(cotangents: Any, before: Node, mine: Accumulator) -> None:
         cotangents[before[0]] = mine if held is None else mine + held
 
 
-def _never_pushed(node: Node, y: Any) -> Any:
-    raise AssertionError("in forward mode the tangent is written directly")
-
-
 READ = Op("read", 1, _read_pull, _read_push)
 """`follow(x, path)[key]`: `(number, op, link, path, key, shape, dtype)`, those of the cotangent of x."""
 READ_ONE = Op("read", 1, _read_one_pull, _read_one_push)
 """`x[i]` of a float64 vector: `(number, op, link, i, shape)`."""
-SET = Op("set", 2, _set_pull, _never_pushed, owns=True)
+SET = Op("set", 2, _set_pull, no_push, owns=True)
 """`follow(x, path)[key] = value`: `(number, op, link before, link of value, path, key, shape, dtype)`, the value's."""
-OVERWRITE = Op("overwrite", 1, _overwrite_pull, _never_pushed, owns=True)
+OVERWRITE = Op("overwrite", 1, _overwrite_pull, no_push, owns=True)
 """The same with a constant value: `(number, op, link before, path, key)`."""
