@@ -10,7 +10,7 @@ import numpy as np
 from sampling import Point, Slot, dtype_of, locked, slots
 
 from retrograde.rules.products import times, unbroadcast
-from retrograde.rules.table import Elementwise, General, Like, Linear, Multilinear, Rule, WithArguments
+from retrograde.rules.table import RULES, Composed, Elementwise, General, Like, Linear, Multilinear, Rule, WithArguments
 
 
 def push(rule: Rule, point: Point, dots: Sequence[Any]) -> Any:
@@ -213,3 +213,32 @@ def add(y: Any, z: Any) -> Any:
 
 def is_differentiable(y: Any) -> bool:
     return dtype_of(y).kind in "fc"
+
+
+# --- one rule at one point, for tests that know the answer ------------------------------------------------------------
+
+
+def pulled(function: Any, a: Any, *args: Any, y_bar: Any = None, **kwargs: Any) -> Any:
+    """The cotangent of `a` for `y_bar` (ones if not given)."""
+    a = _floating(a)
+    y_bar = np.ones_like(function(a, *args, **kwargs)) if y_bar is None else _floating(y_bar)
+    return puller(RULES[function], Point("", (Slot(0), *args), kwargs, (a,)))(y_bar[()])[0]
+
+
+def pushed(function: Any, a: Any, a_dot: Any, *args: Any, **kwargs: Any) -> Any:
+    """The tangent of the result for the tangent of `a`."""
+    a = _floating(a)
+    rule = RULES[function]
+    assert isinstance(rule, General)
+    return rule.pushforward(function(a, *args, **kwargs), a, *args, **kwargs)(_floating(a_dot))
+
+
+def body(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """The value of the composed function that stands for `function`."""
+    rule = RULES[function]
+    assert isinstance(rule, Composed)
+    return rule.body(*args, **kwargs)
+
+
+def _floating(x: Any) -> np.ndarray[Any, Any]:
+    return np.asarray(x) if np.iscomplexobj(x) else np.asarray(x, float)

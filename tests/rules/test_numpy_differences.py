@@ -6,15 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from interpreter import body
 
 import retrograde
-from retrograde.rules.table import RULES, Composed
-
-
-def body(function: Any, *args: Any, **kwargs: Any) -> Any:
-    rule = RULES[function]
-    assert isinstance(rule, Composed)
-    return rule.body(*args, **kwargs)
+from retrograde.rules.table import RULES
 
 
 def pulled(f: Any, x: Any, y_bar: Any) -> Any:

@@ -7,27 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from interpreter import puller
-from sampling import Point, Slot
+from interpreter import pulled, pushed
 
 import retrograde.rules.numpy_reductions  # noqa: F401  defines the rules
 from retrograde.rules.table import RULES
 
 inf, nan = math.inf, math.nan
-
-
-def pulled(function: Any, a: Any, *args: Any, y_bar: Any = None, **kwargs: Any) -> Any:
-    """The cotangent of `a` for `y_bar` (ones if not given)."""
-    a = np.asarray(a) if np.iscomplexobj(a) else np.asarray(a, float)
-    y = function(a, *args, **kwargs)
-    if y_bar is None:
-        y_bar = np.ones_like(y)[()]
-    return puller(RULES[function], Point("", (Slot(0), *args), kwargs, (a,)))(y_bar)[0]
-
-
-def pushed(function: Any, a: Any, a_dot: Any, **kwargs: Any) -> Any:
-    a = np.asarray(a, float)
-    return RULES[function].pushforward(function(a, **kwargs), a, **kwargs)(np.asarray(a_dot, float))
 
 
 def equal(actual: Any, expected: Any) -> None:

@@ -7,28 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from interpreter import puller
-from sampling import Point, Slot
+from interpreter import pulled, pushed
 
 import retrograde
 from retrograde.rules.numpy_scans import add_at, recurrence, reverse_recurrence
-from retrograde.rules.table import RULES, General
 
 inf, nan = math.inf, math.nan
-
-
-def pulled(function: Any, a: Any, *args: Any, y_bar: Any = None, **kwargs: Any) -> Any:
-    a = np.asarray(a) if np.iscomplexobj(a) else np.asarray(a, float)
-    y = function(a, *args, **kwargs)
-    y_bar = np.ones_like(y) if y_bar is None else np.asarray(y_bar, float)
-    return puller(RULES[function], Point("", (Slot(0), *args), kwargs, (a,)))(y_bar)[0]
-
-
-def pushed(function: Any, a: Any, a_dot: Any, *args: Any, **kwargs: Any) -> Any:
-    a = np.asarray(a, float)
-    rule = RULES[function]
-    assert isinstance(rule, General)
-    return rule.pushforward(function(a, *args, **kwargs), a, *args, **kwargs)(np.asarray(a_dot, float))
 
 
 def equal(actual: Any, expected: Any) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from interpreter import puller
+from interpreter import body, puller
 from sampling import Point, Slot
 
 import retrograde
-from retrograde.rules.table import RULES, Composed
+from retrograde.rules.table import RULES
 
 inf, nan = math.inf, math.nan
 
@@ -22,12 +22,6 @@ def pulled(function: Any, a: Any, *, y_bar: Any = None, **kwargs: Any) -> Any:
     if y_bar is None:
         y_bar = np.ones_like(y)[()]
     return puller(RULES[function], Point("", (Slot(0),), kwargs, (a,)))(y_bar)[0]
-
-
-def body(function: Any, *args: Any, **kwargs: Any) -> Any:
-    rule = RULES[function]
-    assert isinstance(rule, Composed)
-    return rule.body(*args, **kwargs)
 
 
 def slope(function: Any, a: Any, **kwargs: Any) -> Any:
