@@ -34,8 +34,9 @@ from retrograde.tools.buffer import Buffer
 from retrograde.tools.dropping import dropgrad, ignore
 from retrograde.tools.forwarddiff import forwarddiff
 from retrograde.tools.hooks import hook, showgrad
-from retrograde.tools.jacobian import diaghessian, hessian, hvp, jacobian, withjacobian
+from retrograde.tools.jacobian import diaghessian, hessian, jacobian, withjacobian
 from retrograde.tools.primitive import primitive
+from retrograde.tools.products import hvp, vhp
 from retrograde.trace.handle import data
 from retrograde.trace.interception import options
 
@@ -87,6 +88,7 @@ __all__ = [
     "pushforward",
     "showgrad",
     "value_and_grad",
+    "vhp",
     "withgradient",
     "withjacobian",
 ]

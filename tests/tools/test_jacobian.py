@@ -1,4 +1,4 @@
-"""jacobian, withjacobian, hessian, hvp and diaghessian."""
+"""jacobian, withjacobian, hessian and diaghessian."""
 
 from __future__ import annotations
 
@@ -249,32 +249,11 @@ def test_reverse_over_reverse_serves_where_a_rule_has_no_pushforward():
     close(hessian(lambda x: np.sum(cube(x)), X), np.diag(6 * X))
 
 
-# --- hvp and diaghessian -----------------------------------------------------------------------------------------
+# --- diaghessian -----------------------------------------------------------------------------------------------------
 
 
 def f(x):
     return np.sum(np.sin(x) * x[::-1] ** 2)
-
-
-def test_a_hessian_vector_product_is_the_hessian_times_the_vector():
-    v = np.array([1.0, -2.0, 0.5])
-    close(hvp(f, X, v), hessian(f, X) @ v)
-    close(hvp(f)(X, v), hessian(f, X) @ v)
-    close(hvp(lambda x, *, n: np.sum(x**n), X, v, n=3), 6 * X * v)
-    assert hvp(lambda x: x**3, 2.0, 5.0) == 60.0
-
-
-def test_a_hessian_vector_product_has_the_structure_of_its_argument():
-    model = Model(X, 2.0)
-    product = hvp(lambda m: np.sum(m.w**2) * m.b**2, model, Model(np.ones(3), 1.0))
-    assert type(product) is Model
-    close(product.w, 2 * 4.0 * np.ones(3) + 4 * 2.0 * X)
-    close(product.b, 2 * np.sum(X**2) + 4 * 2.0 * np.sum(X))
-
-
-def test_a_hessian_vector_product_without_a_path_is_zeros():
-    close(hvp(np.sum, X, X), np.zeros(3))
-    close(hvp(lambda x: 3.0, X, X), np.zeros(3))
 
 
 def test_the_diagonal_is_that_of_the_hessian():

@@ -1,4 +1,4 @@
-"""Jacobians and Hessians, dense, and products with them."""
+"""Jacobians and Hessians, dense."""
 
 from __future__ import annotations
 
@@ -93,20 +93,6 @@ def hessian(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
             row = _by_rows(gradient_of_i, vectors)[1]
         rows.append(row)
     return rows[0][0] if len(args) == 1 else tuple(tuple(row) for row in rows)
-
-
-@interruptible
-def hvp(f: Callable[..., Any], /, x: Any = None, v: Any = None, **kwargs: Any) -> Any:
-    """The product of the Hessian of `f` at `x` with the direction `v`, in the structure of `x`.
-
-    Costs a small multiple of one gradient; the Hessian is not formed.
-
-    >>> hvp(lambda x: np.sum(x ** 3), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
-    array([6., 0.])
-    """
-    if x is None:
-        return functools.partial(hvp, f, **kwargs)
-    return jvp(functools.partial(grad(f), **kwargs), (x,), (v,))[1]
 
 
 @interruptible
