@@ -36,7 +36,7 @@ from retrograde.tools.forwarddiff import forwarddiff
 from retrograde.tools.hooks import hook, showgrad
 from retrograde.tools.jacobian import diaghessian, hessian, jacobian, withjacobian
 from retrograde.tools.primitive import primitive
-from retrograde.tools.products import hvp, vhp
+from retrograde.tools.products import hvp, linear_operator, linearize, vhp
 from retrograde.trace.handle import data
 from retrograde.trace.interception import options
 
@@ -81,6 +81,8 @@ __all__ = [
     "istracked",
     "jacobian",
     "jvp",
+    "linear_operator",
+    "linearize",
     "options",
     "param",
     "primitive",

@@ -58,10 +58,8 @@ def pushforward(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
 
 
 def _push(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if len(primals) != len(tangents):
-        raise SeedError(f"{len(primals)} primals were given {len(tangents)} tangents", "one tangent for each primal")
     level = ForwardLevel()
-    directions = iter(_directions(primals, tangents))
+    directions = iter(directions_of(primals, tangents))
 
     def lift(primal: Any) -> Traced:
         return make(snapshot(primal), next(directions), level)
@@ -78,8 +76,10 @@ def _push(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, 
     return unflatten(structure, values), unflatten(structure, dots)
 
 
-def _directions(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> list[Any]:
+def directions_of(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> list[Any]:
     """One tangent for each variable among the leaves of the primals."""
+    if len(primals) != len(tangents):
+        raise SeedError(f"{len(primals)} primals were given {len(tangents)} tangents", "one tangent for each primal")
     directions = []
     for primal, tangent in zip(primals, tangents, strict=True):
         leaves, structure = flatten(primal)

@@ -35,7 +35,11 @@ def pullback(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """
     if not args:
         return functools.partial(pullback, f, **kwargs)
-    tape = Tape()
+    return pulled(Tape(), f, args, kwargs)
+
+
+def pulled(tape: Tape, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`pullback`, with the tape that it is to use."""
     if isinstance(args[0], Params) and len(args) == 1:
         params = args[0]
         leaves = params.lifted(tape)

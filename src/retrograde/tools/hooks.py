@@ -55,7 +55,7 @@ def _hooked(x: Any, fn: Callable[[Any], Any], unreached: Callable[[Any], Any] | 
             raise InputError("a hook watches one value; a container was given", "hook each of its members")
         return x
     level = x.level
-    if not level.records:
+    if not level.calls_hooks:
         return x
     node = (level.number(), HOOK, x.link, fn, like_of(x), unreached)
     # A hook acts on the world: sweeps over it are run exactly once.

@@ -33,6 +33,7 @@ class Level:
 
     Attributes:
         records: whether this is reverse mode, where operations append nodes.
+        calls_hooks: whether its cotangents pass through hooks.
         depth: a serial number. It grows with every new level; the height of a stack would not do, since threads and
             generators leave levels in another order than they entered them.
         number: the next number of a node; raises once the transform has ended, which also catches values that leak.
@@ -43,6 +44,7 @@ class Level:
     __slots__ = ("__weakref__", "append", "borrowed", "depth", "hooks", "number", "quick", "repeatable")
 
     records = False
+    calls_hooks = False
 
     depth: int
     number: Callable[[], int]

@@ -22,6 +22,7 @@ class RecordingLevel(Level):
     __slots__ = ()
 
     records = True
+    calls_hooks = True
 
     def __init__(self, append: Callable[[Node], None]) -> None:
         super().__init__()
