@@ -33,3 +33,21 @@ def close(got: Any, want: Any, rtol: float = 1e-9, atol: float = 1e-12) -> None:
     want = np.asarray(want)
     assert np.shape(got) == want.shape, f"shape {np.shape(got)} where {want.shape} is wanted"
     np.testing.assert_allclose(got, want, rtol=rtol, atol=atol)
+
+
+def agree(f: Callable[[Any], Any], x: Any, plain: Any = None, rtol: float = 1e-7, atol: float = 1e-9) -> None:
+    """The value of a real scalar function is the plain one, and its gradient in both modes that of differences.
+
+    Args:
+        plain: the function to take differences of, where `f` compares its values with exact ones.
+    """
+    from retrograde import jvp, withgradient
+
+    want = differences(plain or f, x)
+    value, (x_bar,) = withgradient(f, x)
+    close(value, f(x), 1e-13, 1e-13)
+    close(np.zeros(np.shape(x)) if x_bar is None else x_bar, want, rtol, atol)
+    v = np.cos(1.0 + np.arange(np.size(x))).reshape(np.shape(x))
+    y, y_dot = jvp(f, (x,), (v,))
+    close(y, f(x), 1e-13, 1e-13)
+    close(y_dot, np.sum(want * v), rtol, atol)

@@ -23,7 +23,7 @@ UNSUPPORTED: dict[str, str] = {
         "reads or writes bytes, files or text",
     ),
     **_all(
-        "array2string array_repr array_str base_repr binary_repr format_float_positional format_float_scientific"
+        "base_repr binary_repr format_float_positional format_float_scientific"
         " get_printoptions set_printoptions printoptions typename",
         "makes text",
     ),

@@ -157,20 +157,41 @@ def _package(frame: FrameType) -> str:
     return name.partition(".")[0]
 
 
+def callers_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame from there outwards that is the user's own: of no installed package."""
+    while frame is not None and (is_ours(frame) or _is_installed(frame)):
+        frame = frame.f_back
+    return frame
+
+
 def user_location() -> str:
     """`file.py:12` of the user's innermost line, or an empty string.
 
-    Inside of an installed package the line that called the package is named as well.
+    Inside of an installed package (or of Python's own library) the line that called it is named as well.
     """
     frame = user_frame()
     if frame is None:
         return ""
-    caller: FrameType | None = frame
-    while caller is not None and (is_ours(caller) or _is_installed(caller)):
-        caller = caller.f_back
+    caller = callers_frame(frame)
     if caller is None or caller is frame:
         return _line(frame)
     return f"{_line(frame)}, called from {_line(caller)}"
+
+
+def users_entry(trace: TracebackType | None) -> TracebackType | None:
+    """The innermost entry of a traceback that is the user's own line."""
+    found = None
+    while trace is not None:
+        if not is_ours(trace.tb_frame) and not _is_installed(trace.tb_frame):
+            found = trace
+        trace = trace.tb_next
+    return found
+
+
+def location_in(trace: TracebackType | None) -> str:
+    """`file.py:12` of the user's innermost line in a traceback, or an empty string."""
+    entry = users_entry(trace)
+    return "" if entry is None else f"{os.path.basename(entry.tb_frame.f_code.co_filename)}:{entry.tb_lineno}"
 
 
 def _line(frame: FrameType) -> str:
@@ -178,11 +199,13 @@ def _line(frame: FrameType) -> str:
 
 
 def _is_installed(frame: FrameType) -> bool:
-    path = frame.f_code.co_filename
-    return any(folder in path for folder in _INSTALLED)
+    # The code of a compiled module names no path; its module does.
+    paths = (frame.f_code.co_filename, str(frame.f_globals.get("__file__")))
+    return any(path.startswith(_PYTHON) or any(folder in path for folder in _INSTALLED) for path in paths)
 
 
 _INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
+_PYTHON = (os.path.dirname(os.__file__) + os.sep, "<frozen ")
 
 
 def without_our_frames(trace: TracebackType | None) -> TracebackType | None:

@@ -233,3 +233,16 @@ def test_a_number_answers_like_the_scalar_that_numpy_would_make_of_it():
         return x.sum() * x.ravel()[0]
 
     assert gradient(f, 2.5) == (5.0,)
+
+
+def test_flags_tell_the_layout_and_change_nothing():
+    def f(x):
+        assert x.flags.c_contiguous
+        assert not x.T.flags.c_contiguous
+        assert x.T.flags["F_CONTIGUOUS"]
+        x.flags.writeable = False
+        x[0, 0] = 3.0
+        return np.sum(x * x)
+
+    (x_bar,) = gradient(f, np.ones((2, 3)))
+    close(x_bar, [[0.0, 2.0, 2.0], [2.0, 2.0, 2.0]])

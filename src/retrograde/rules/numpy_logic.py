@@ -1,4 +1,4 @@
-"""Comparisons, logic, bits and tests: outputs that are truth values or integers."""
+"""Comparisons, logic, bits, tests and text: outputs that are truth values, integers or strings."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ no_gradient(
     np.iscomplexobj,
     why="a test gives truth values",
 )
+no_gradient(np.array2string, np.array_repr, np.array_str, why="it makes text")
 no_gradient(
     np.bitwise_and,
     np.bitwise_or,

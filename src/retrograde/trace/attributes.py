@@ -53,6 +53,12 @@ class Attributes:
     nbytes = property(lambda x: x.size * x.dtype.itemsize)
     strides = property(lambda x: x.primal.strides)
     device = "cpu"
+
+    @property
+    def flags(self) -> Any:
+        """How the array lies in memory, to read: what is set here belongs to a view that nobody else has."""
+        return np.asarray(plain(self)).view().flags
+
     T = property(lambda x: np.transpose(x))
     mT = property(lambda x: np.matrix_transpose(x))
 
@@ -275,7 +281,6 @@ _ELSEWHERE = {
     "data": "data(x), Retrograde's function: the plain value",
     "dump": "np.save(file, data(x))",
     "dumps": "pickle.dumps(data(x))",
-    "flags": "data(x).flags; np.ascontiguousarray(x) and np.asfortranarray(x), for another layout",
     "getfield": "x.real and x.imag, or a slice of x",
     "setfield": "x.real = ..., x.imag = ..., or x[...] = ...",
     "to_device": "x as it is",

@@ -32,7 +32,7 @@ def calling_frame(name: str) -> FrameType | None:
     found = _verified.get((id(code), position))
     if found is None:
         # The code is kept, so that its id stays its own.
-        found = _verified[id(code), position] = (code, _called_name(code, position))
+        found = _verified[id(code), position] = (code, called_name(code, position))
     called = found[1]
     if called is None or called == name:
         return frame if called else None
@@ -47,7 +47,7 @@ def package_of(frame: FrameType) -> str:
     return name.partition(".")[0]
 
 
-def _called_name(code: CodeType, position: int) -> str | None:
+def called_name(code: CodeType, position: int) -> str | None:
     """The name of the function that the instruction at `position` calls; None where it is not a simple call."""
     instructions = [i for i in dis.get_instructions(code) if i.offset <= position and i.opname not in _UNCOUNTED]
     call = instructions.pop()

@@ -6,16 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from retrograde.errors import ConversionError, HashError, PickleError
+from retrograde.errors import HashError, PickleError
+from retrograde.trace.culprit import conversion_error
 from retrograde.trace.level import is_ignored
 
 if TYPE_CHECKING:
     from retrograde.trace.level import Level
-
-_DROP = (
-    "data(x), dropgrad(x), or a block `with ignore():`, where the derivative is not wanted (to print, plot or save x)"
-)
-_WRITE = "np.array([...]), np.stack([...]) or a Buffer, where x was written into a plain array"
 
 
 class Conversions:
@@ -29,15 +25,7 @@ class Conversions:
         level: Level
 
     def __float__(self) -> float:
-        return float(
-            self.release(
-                "float(x)",
-                "keep x as it is: np.* and math.* functions take it",
-                "math.sin(x) or np.sin(x), where a function was bound early (`from math import sin` in another module, "
-                "a default argument): it is taken over as an attribute of its module",
-                _WRITE,
-            )
-        )
+        return float(self.release("float(x)", "keep x as it is: np.* and math.* functions take it"))
 
     def __int__(self) -> int:
         value = plain(self)
@@ -71,10 +59,6 @@ class Conversions:
             "a NumPy function of x: it works on traced values as they are",
             "np.array([...]) around a list that a NumPy function is given, np.sin(np.array([a, b])); outside of "
             "transforms np.stack([...])",
-            "np.array(x), where a function was bound early (`from numpy import array` in another module, a default "
-            "argument): it is taken over as an attribute of its module",
-            _WRITE,
-            "primitive, to give a function from elsewhere a derivative rule",
         )
         value = np.asarray(value, dtype=dtype)
         return value.copy() if copy else value
@@ -82,7 +66,7 @@ class Conversions:
     def release(self, what: str, *ways: str) -> Any:
         """The plain value where nothing is lost by that: inside `ignore()`, and for values without a derivative."""
         if not self.is_free():
-            raise ConversionError(f"{what} would lose the derivative of {describe(self)}", *ways, _DROP)
+            raise conversion_error(what, describe(self), ways)
         return plain(self)
 
     def is_free(self) -> bool:
@@ -98,6 +82,7 @@ class Conversions:
         raise HashError(
             f"{describe(self)} has no hash: two that are equal need not have the same derivative",
             "data(x) as the key of a dictionary or the member of a set",
+            "the function itself (f.__wrapped__), where lru_cache or cache would look its arguments up",
         )
 
     def __reduce_ex__(self, protocol: Any) -> Any:

@@ -60,7 +60,13 @@ def _read(x: Traced, path: Path, key: Any, y: Any) -> Any:
 
 def iterate(x: Traced) -> Iterator[Any]:
     """The elements along the first axis, as NumPy's iteration gives them."""
-    for i in range(len(plain(x))):
+    value = plain(x)
+    iter(value)  # Python's own error for a number, now and not at the first element
+    return _elements(x, len(value))
+
+
+def _elements(x: Traced, count: int) -> Iterator[Any]:
+    for i in range(count):
         yield getitem(x, i)
 
 

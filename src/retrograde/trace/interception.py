@@ -510,6 +510,11 @@ def traceable(f: Callable[..., Any]) -> Callable[..., Any]:
     return _originals.get(id(f), f) if options.intercept else f
 
 
+def stand_in(function: Any) -> Callable[..., Any] | None:
+    """What stands for a function while a transform runs; None if it is not taken over."""
+    return _originals.get(id(function))
+
+
 def replace_in_globals(f: Any) -> None:
     """Take over what the module of `f` imported by name (`from math import sin`)."""
     while not isinstance(f, FunctionType):

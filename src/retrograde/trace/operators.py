@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import numbers
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -202,6 +203,8 @@ def operand(o: Any, p: Any) -> Any:
         return o
     if isinstance(o, list | tuple) and not isinstance(plain(p), int | float | complex):
         return np.array(o)
+    if isinstance(o, numbers.Rational):
+        return float(o)  # as Python does it beside a float
     return NotImplemented
 
 

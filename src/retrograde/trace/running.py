@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import struct
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
-from retrograde.errors import RetrogradeError, without_our_frames
+from retrograde.errors import RetrogradeError, location_in, without_our_frames
 from retrograde.trace.callers import package_of
-from retrograde.trace.handle import Traced
+from retrograde.trace.culprit import blamed
+from retrograde.trace.handle import HANDLES, Traced
 from retrograde.trace.interception import replace_in_globals
 from retrograde.trace.level import ACTIVE, CONTEXT, Level, begin, finish
 
@@ -44,7 +47,7 @@ def run(level: Level, work: Callable[[], Any], f: Callable[..., Any], leaves: di
             level.borrowed.pop().flags.writeable = True
 
 
-_WRITTEN = """retrograde: a traced value was written into a plain array, which would lose its derivative.
+_WRITTEN = """retrograde: a traced value was written into a plain array, which would lose its derivative.  ({})
 Plain is what was made outside of the function, or of plain arrays (zeros_like(plain), np.ones(3) * 2).
   1. make the array inside the function by its shape, np.zeros(shape), or copy a plain one, np.array(plain)
   2. np.array([...]) or np.stack([...]) of the values
@@ -52,28 +55,53 @@ Plain is what was made outside of the function, or of plain arrays (zeros_like(p
 _BORROWED = """retrograde: an operation on a traced value still needs the contents of this array.
   1. write into a copy of it, or use np.copy(array) in the operation
   2. make the array inside the function: np.zeros(n), np.array(...)"""
-_COMPILED = """retrograde: compiled code of SciPy takes no traced values. If it was given one:
-  1. primitive(function).defpullback(...), to give the function of SciPy a derivative rule
+_COMPILED = """retrograde: compiled code of SciPy takes no traced values. If {function}(...) was given one:  ({place})
+  1. primitive({function}).defpullback(...), to give the function of SciPy a derivative rule
   2. dropgrad(x) as its argument, where its derivative is not wanted"""
+_FOREIGN = """retrograde: a traced value came to code that knows plain numbers and arrays only  ({})
+  1. np.* and math.* functions, and Python's operators: they take traced values as they are
+  2. data(x), dropgrad(x), or a block `with ignore():`, where the derivative is not wanted (to print, plot or save x)
+  3. primitive(function).defpullback(...), to give the function a derivative rule"""
 
 
 def _explain(error: Exception, borrowed: bool) -> None:
     """Add the ways out to what others say when they meet a traced value."""
-    if isinstance(error, RetrogradeError) or any(
-        note in getattr(error, "__notes__", ()) for note in (_WRITTEN, _COMPILED)
-    ):
+    if isinstance(error, RetrogradeError) or any(note.startswith("retrograde: ") for note in _notes(error)):
         return
+    place = location_in(error.__traceback__)
     if isinstance(error, ValueError) and "setting an array element with a sequence" in str(error):
-        error.add_note(_WRITTEN)
-        return
-    if isinstance(error, ValueError) and "read-only" in str(error) and borrowed:
+        error.add_note(_WRITTEN.format(place))
+    elif isinstance(error, ValueError) and "read-only" in str(error) and borrowed:
         error.add_note(_BORROWED)
-        return
+    elif _is_foreign(error):
+        error.add_note(_FOREIGN.format(place))
+    elif package_of(_innermost(error)) == "scipy":
+        error.add_note(_COMPILED.format(function=blamed(error.__traceback__) or "the function", place=place))
+
+
+def _notes(error: Exception) -> list[str]:
+    return getattr(error, "__notes__", [])
+
+
+def _innermost(error: Exception) -> FrameType:
     trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
+    assert trace is not None
+    while trace.tb_next is not None:
         trace = trace.tb_next
-    if trace is not None and package_of(trace.tb_frame) == "scipy":
-        error.add_note(_COMPILED)
+    return trace.tb_frame
+
+
+def _is_foreign(error: Exception) -> bool:
+    """Whether it is sure that compiled code, or Python's own library, complains about a traced value."""
+    text = str(error)
+    if Traced.__name__ in text or isinstance(error, struct.error):
+        return True
+    frame = _innermost(error)
+    return (
+        text.startswith("Object of type ")
+        and frame.f_code.co_name == "default"
+        and type(frame.f_locals.get("o")) in HANDLES
+    )
 
 
 def interruptible(transform: Callable[P, R]) -> Callable[P, R]:

@@ -1,0 +1,165 @@
+"""Which function converted a traced value, as the user's line names it, and what to write instead.
+
+Looked up only when an error is made.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import opcode
+import sys
+from types import FrameType, TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from retrograde.errors import ConversionError, callers_frame, user_frame, users_entry
+from retrograde.rules.table import RULES
+from retrograde.trace.callers import called_name
+
+_DROP = (
+    "data(x), dropgrad(x), or a block `with ignore():`, where the derivative is not wanted (to print, plot or save x)"
+)
+_WRITE = "np.array([...]), np.stack([...]) or a Buffer, where x was written into a plain array"
+_LISTS = "np.array([...]) around a list: it works on traced values, {0}(np.array([a, b]))"
+_RANDOM = "a draw from the standard distribution, scaled and shifted: mu + sigma * rng.normal()"
+
+
+class Culprit(NamedTuple):
+    """A function that a line of the user's calls."""
+
+    # As it stands in the line.
+    text: str
+    # The function itself; None where it is not known.
+    value: Any
+
+
+def conversion_error(what: str, x: str, ways: tuple[str, ...]) -> ConversionError:
+    """The error for a conversion that would lose a derivative.
+
+    Args:
+        what: the conversion.
+        x: the traced value, described.
+        ways: what to write instead, if the user's own line converts.
+    """
+    frame = callers_frame(user_frame())
+    if frame is not None and _writes(frame):
+        return ConversionError(f"{what} would lose the derivative of {x}", _WRITE, _DROP)
+    culprit = None if frame is None else _culprit(frame, frame)
+    if culprit is None or _is_builtin(culprit.value):
+        return ConversionError(f"{what} would lose the derivative of {x}", *ways, _DROP)
+    if isinstance(culprit.value, type) and issubclass(culprit.value, np.generic):
+        kept = f"x.astype({culprit.text}), or x as it is"
+        return ConversionError(f"{culprit.text}(x) would lose the derivative of {x}", kept, _DROP)
+    fact = f"{what} in {culprit.text}(...) would lose the derivative of {x}"
+    return ConversionError(fact, *_instead(culprit, ways, "array" in what), _DROP)
+
+
+def blamed(trace: TracebackType | None) -> str:
+    """The function that the user's innermost line in a traceback calls, as it stands there; else an empty string."""
+    entry = users_entry(trace)
+    culprit = None if entry is None else _culprit(entry, entry.tb_frame)
+    return "" if culprit is None else culprit.text
+
+
+def _culprit(place: FrameType | TracebackType, frame: FrameType) -> Culprit | None:
+    """The function that the instruction at which a frame is (or an entry of a traceback) calls."""
+    import executing  # a tenth of a second, for those who make mistakes
+
+    node = executing.Source.executing(place).node
+    if isinstance(node, ast.Call):
+        return Culprit(_short(ast.unparse(node.func)), _value(node.func, frame))
+    position = place.tb_lasti if isinstance(place, TracebackType) else place.f_lasti
+    name = called_name(frame.f_code, position) if node is None else None
+    return Culprit(name, _named(name, frame)) if name else None
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _value(node: ast.expr, frame: FrameType) -> Any:
+    """What a name, or an attribute of one, stands for; nothing is called to find it."""
+    if isinstance(node, ast.Name):
+        return _named(node.id, frame)
+    if isinstance(node, ast.Attribute):
+        return getattr(_value(node.value, frame), node.attr, None)
+    if isinstance(node, ast.Call):  # np.vectorize(f)(x)
+        made_by = _value(node.func, frame)
+        return made_by if isinstance(made_by, type) else None
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        table = _value(node.value, frame)
+        return table.get(node.slice.value) if type(table) is dict else None
+    return None
+
+
+def _named(name: str, frame: FrameType) -> Any:
+    for scope in (frame.f_locals, frame.f_globals, frame.f_builtins):
+        if name in scope:
+            return scope[name]
+    return None
+
+
+def _writes(frame: FrameType) -> bool:
+    """Whether the frame is at an assignment to an index."""
+    return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == opcode.opmap["STORE_SUBSCR"]
+
+
+def _is_builtin(value: Any) -> bool:
+    """Whether it is one of Python's own conversions, which `what` names already."""
+    return (getattr(value, "__module__", None) == "builtins" and not hasattr(value, "__self__")) or value in _BUILTINS
+
+
+_BUILTINS = (abs, bin, chr, divmod, format, hex, max, min, next, oct, pow, range, round, sorted, sum, iter, print)
+
+
+def _instead(culprit: Culprit, ways: tuple[str, ...], is_array: bool) -> list[str]:
+    """What to write instead of a function that converts, where that can be known."""
+    text, function = culprit
+    owner = getattr(function, "__self__", None)
+    module = str(getattr(function, "__module__", None) or type(owner if owner is not None else function).__module__)
+    name = str(getattr(function, "__name__", text.rpartition(".")[2]))
+    if any(m.startswith(("numpy.random", "random")) for m in (module, type(owner).__module__)):
+        return [_RANDOM, _own_rule(text)]
+    if function is np.vectorize or isinstance(function, np.vectorize):
+        return ["a loop: np.array([f(v) for v in x])"]
+    early = _early(function, name)
+    if early is not None:
+        return [early]
+    if isinstance(function, np.ufunc) or (
+        is_array and module.startswith("numpy") and not module.startswith("numpy.linalg")
+    ):
+        return [_LISTS.format(text), *([] if isinstance(function, np.ufunc) else [_own_rule(text)])]
+    same = _same_in_numpy(name, function)
+    return [*([f"{same}, which has a derivative rule"] if same else []), *ways[:1], _own_rule(text)]
+
+
+def _own_rule(text: str) -> str:
+    return f"primitive({text}).defpullback(...), to give it a derivative rule"
+
+
+def _early(function: Any, name: str) -> str | None:
+    """The way out of a function that is taken over as an attribute of its module, and was bound before."""
+    from retrograde.trace.interception import options, stand_in  # which need the traced value
+
+    if stand_in(function) is None:
+        return None
+    if not options.intercept:
+        return "retrograde.options.intercept = True, with which such functions take traced values"
+    module = "math" if getattr(math, name, None) is not None and hasattr(math, name) and not hasattr(np, name) else "np"
+    also = f"math.{name}(x) or np.{name}(x)" if hasattr(math, name) and hasattr(np, name) else f"{module}.{name}(x)"
+    return (
+        f"{also}: a function that was bound early (`from … import {name}` in another module, a default argument) is "
+        "taken over as an attribute of its module only"
+    )
+
+
+def _same_in_numpy(name: str, function: Any) -> str | None:
+    """A function of that name that has a rule."""
+    for prefix, module in (("np.linalg", np.linalg), ("np", np), ("scipy.special", sys.modules.get("scipy.special"))):
+        same = getattr(module, name, None)
+        if same is not None and same is not function and getattr(same, "__wrapped__", same) in RULES:
+            return f"{prefix}.{name}"
+    return None
