@@ -140,7 +140,11 @@ class DroppedGradientWarning(RetrogradeWarning):
 
 def is_ours(frame: FrameType) -> bool:
     """Whether the frame runs code of this package, generated code included."""
-    name = frame.f_code.co_filename
+    return is_ours_file(frame.f_code.co_filename)
+
+
+def is_ours_file(name: str) -> bool:
+    """Whether code of that file name is this package's, generated code included."""
     return name.startswith((_PACKAGE, "<retrograde"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import threading
@@ -12,6 +13,7 @@ import pytest
 from truth import close
 
 from retrograde import (
+    ConversionError,
     MutationError,
     Params,
     back,
@@ -284,3 +286,59 @@ def test_two_generators_that_leave_their_blocks_out_of_order_restore_everything(
     assert gradient(lambda x: x * x, 3.0) == (6.0,)
     back(w * w)
     close(w.grad, 4.0)
+
+
+def test_a_generator_inside_ignore_does_not_ignore_what_its_caller_does():
+    def values(x):
+        with ignore():
+            yield float(x[0])
+            yield x * 2.0
+            assert float(x[1]) == 1.0
+
+    def f(x):
+        total = 0.0
+        for factor in values(x):
+            total = total + np.sum(x * factor)
+            assert istracked(total)
+            with pytest.raises(ConversionError):
+                float(x[0])
+        made = np.zeros(2)
+        made[0] = x[0]
+        return total + made[0]
+
+    x = np.array([0.5, 1.0])
+    # x₀ and 2x are constants: ∂/∂x of Σ x (x₀ + 2 x) + x₀.
+    close(gradient(f, x)[0], 0.5 + 2 * x + [1.0, 0.0])
+
+
+def test_a_context_manager_of_the_users_hands_the_block_on():
+    @contextlib.contextmanager
+    def quietly():
+        with ignore():
+            yield
+
+    def f(x):
+        with quietly():
+            factor = float(x) * x
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(quietly())
+            factor += float(x)
+        return factor * x
+
+    assert gradient(f, 3.0) == (12.0,)
+
+
+def test_a_generator_inside_ignore_that_is_left_alone_ends_its_block():
+    def values(x):
+        with ignore():
+            yield from x
+
+    def f(x):
+        first = next(values(x))
+        rest = values(x)
+        second = next(rest) * x[0]
+        third = sum(v * x[1] for v in rest)
+        return first * x[0] + second + third
+
+    x = np.array([0.5, 1.0, 3.0])
+    close(gradient(f, x)[0], [0.5 + 0.5, 1.0 + 3.0, 0.0])

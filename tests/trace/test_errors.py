@@ -236,3 +236,82 @@ def test_inside_of_an_installed_package_the_line_that_called_it_is_named_too(tmp
 
     with pytest.raises(rg.ConversionError, match=r"installed_elsewhere.py:2, called from test_errors.py:\d+"):
         gradient(lambda x: x * installed_elsewhere.convert(x), 2.0)
+
+
+# --- calls that do not fit ---------------------------------------------------------------------------------------
+
+
+def test_a_function_without_arguments_given_some_is_told_of_params():
+    W, b = rg.param(np.ones(2)), rg.param(1.0)
+    loss = lambda: np.sum(W * b)
+    for transform in (
+        lambda: gradient(loss, [W, b]),
+        lambda: gradient(loss, W, b),
+        lambda: rg.withgradient(loss, [W, b]),
+        lambda: rg.pullback(loss, [W, b]),
+        lambda: jvp(loss, (1.0,), (1.0,)),
+        lambda: rg.grad(loss)(1.0),
+    ):
+        with pytest.raises(TypeError, match="takes 0 positional arguments") as caught:
+            transform()
+        (note,) = caught.value.__notes__
+        assert "f takes none" in note
+        assert "  1. Params instead of these arguments, gradient(f, Params([W, b]))" in note
+
+
+def test_a_function_of_arguments_given_params_is_told_to_close_over_them():
+    W = rg.param(np.ones(2))
+    for transform in (
+        lambda: gradient(lambda x: np.sum(W * x), rg.Params([W])),
+        lambda: rg.pullback(lambda x: np.sum(W * x), rg.Params([W])),
+    ):
+        with pytest.raises(TypeError, match="missing 1 required positional argument") as caught:
+            transform()
+        (note,) = caught.value.__notes__
+        assert "  1. gradient(lambda: f(x), Params([W, b]))" in note
+
+
+def test_a_type_error_of_the_functions_own_gets_no_note():
+    def f(x):
+        return (lambda: x)(1)
+
+    for transform in (lambda: gradient(f, 1.0), lambda: gradient(lambda x, y: x * y, 1.0)):
+        with pytest.raises(TypeError) as caught:
+            transform()
+        assert not hasattr(caught.value, "__notes__")
+
+
+# --- places of warnings ------------------------------------------------------------------------------------------
+
+
+def test_a_warning_of_numpys_names_the_users_line_once_for_each_line():
+    def f(x):
+        for _ in range(3):
+            y = np.log(x[0])
+        z = np.divide(1.0, x[0])
+        return x[1] + 0.0 * (y < z)
+
+    w = rg.param(0.0)
+    first = f.__code__.co_firstlineno
+    for compute in (lambda: gradient(f, np.array([0.0, 1.0])), lambda: jvp(f, (np.zeros(2),), (np.ones(2),))):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("default")
+            compute()
+        assert [(w.filename, w.lineno - first) for w in caught] == [(__file__, 2), (__file__, 3)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        np.log(w)
+    assert [w.filename for w in caught] == [__file__]
+
+
+def test_filters_of_warnings_go_by_the_users_module():
+    f = lambda x: np.exp(-np.log(x))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", module=__name__.replace(".", r"\."))
+        jvp(f, (0.0,), (1.0,))
+    assert caught == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning):
+            gradient(f, 0.0)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from truth import close, differences
 
-from retrograde import ConversionError, gradient, istracked, jvp, param
+from retrograde import ConversionError, gradient, hessian, istracked, jvp, param
 
 X = np.array([0.7, -1.3, 2.1])
 Y = np.array([1.9, 0.4, -0.6])
@@ -256,14 +256,50 @@ def test_the_truth_of_an_array_is_as_ambiguous_as_numpys():
     gradient(f, X)
 
 
-def test_bit_operations_on_integers_are_constants():
+def test_bit_operations_on_integers_are_a_path_of_derivative_zero():
     def f(n, flags):
         assert (n & 6, n | 8, n ^ 1, n << 1, n >> 1, ~n) == (4, 13, 4, 10, 2, -6)
         assert (6 & n, 8 | n, 1 ^ n, 1 << n, 64 >> n) == (4, 13, 4, 32, 2)
+        assert np.left_shift(n, 2) == 20
         mask = (flags > 0) & (flags < 2) | ~(flags > -5)
-        return np.sum(flags[mask]) * 1.0
+        assert type(mask) is np.ndarray
+        return np.sum(flags[mask]) * (n & 6) * flags[n >> 1] + (n ^ n)
 
-    gradient(f, 5, X)
+    n_bar, flags_bar = gradient(f, 5, X)
+    assert n_bar == 0.0
+    close(flags_bar, [4 * X[2], 0.0, 4 * X[0]])
+    assert jvp(f, (5, X), (1.0, 0 * X))[1] == 0.0
+    for f in (
+        lambda n: ~n,
+        lambda n: n & 1,
+        lambda n: 2 | n,
+        lambda n: n << n,
+        np.invert,
+        lambda n: np.bitwise_xor(3, n),
+    ):
+        assert gradient(f, 5) == (0.0,)
+        assert hessian(f, 5) == 0.0
+        close(gradient(lambda n, f=f: np.sum(f(n)), np.array([5, 2]))[0], np.zeros(2))
+    with pytest.raises(TypeError):
+        gradient(lambda x: x & 1, 2.0)
+
+
+def test_augmented_bit_operations_change_the_array_itself():
+    def f(x):
+        mask = np.zeros(3, bool)
+        alias = mask
+        mask |= np.array([True, True, False])
+        mask &= x > -2
+        mask ^= np.array([False, False, True])
+        counts = np.array([1, 2, 3])
+        same = counts
+        counts <<= 1
+        counts >>= 1
+        counts |= 4
+        assert same.tolist() == [5, 6, 7]
+        return np.sum(x[alias]) * same[0]
+
+    close(gradient(f, X)[0], [5.0, 5.0, 5.0])
 
 
 # --- products of matrices ----------------------------------------------------------------------------------------

@@ -31,6 +31,8 @@ from retrograde.trace.operators import GENERATED
 from retrograde.trace.ops import Targets, elementwise_op, match, residuals
 from retrograde.trace.views import View, kept, shares_memory, snapshot, view_of
 
+__warningregistry__ = None  # see warning_places
+
 Path = tuple[int, ...]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from retrograde.trace.callers import calling_frame, package_of
 from retrograde.trace.handle import HANDLES, Traced, make
-from retrograde.trace.level import CONTEXT, Level, Node
+from retrograde.trace.level import CONTEXT, Level, Node, ignored_depth
 
 if TYPE_CHECKING:
     from retrograde.trace.call import Binding, Operand
@@ -50,7 +50,12 @@ def writable(array: Any, name: str) -> Any:
     Outside of a transform, inside of `ignore()`, and for compiled callers it stays the plain array that it is.
     """
     context = CONTEXT.get()
-    if not context.levels or context.ignored or type(array) is not np.ndarray or array.dtype.kind not in "fciub":
+    if (
+        not context.levels
+        or (context.ignored and ignored_depth(context) >= 0)
+        or type(array) is not np.ndarray
+        or array.dtype.kind not in "fciub"
+    ):
         return array
     frame = calling_frame(name)
     return array if frame is None or package_of(frame) in _PLAIN_MAKERS else constant(array)

@@ -156,8 +156,19 @@ def _early(function: Any, name: str) -> str | None:
     )
 
 
+_STATISTICS = {
+    "fmean": "np.mean",
+    "pstdev": "np.std",
+    "pvariance": "np.var",
+    "stdev": "np.std(x, ddof=1)",
+    "variance": "np.var(x, ddof=1)",
+}
+
+
 def _same_in_numpy(name: str, function: Any) -> str | None:
     """A function of that name that has a rule."""
+    if getattr(function, "__module__", None) == "statistics" and name in _STATISTICS:
+        return _STATISTICS[name]
     for prefix, module in (("np.linalg", np.linalg), ("np", np), ("scipy.special", sys.modules.get("scipy.special"))):
         same = getattr(module, name, None)
         if same is not None and same is not function and getattr(same, "__wrapped__", same) in RULES:

@@ -101,7 +101,8 @@ def _layout(x: Any) -> Any:
 
 
 def _in_place(operate: Callable[[Any, Any], Any]) -> Callable[[Traced, Any], Any]:
-    name = f"__{operate.__name__}__"
+    bare = operate.__name__.strip("_")
+    name = f"__{bare}__"
 
     def update(x: Traced, other: Any) -> Any:
         if type(x.primal) in NUMBERS or not isinstance(plain(x), np.ndarray):
@@ -111,7 +112,7 @@ def _in_place(operate: Callable[[Any, Any], Any]) -> Callable[[Traced, Any], Any
         want, have = plain(x), plain(y)
         if np.shape(have) != want.shape or not np.can_cast(have.dtype, want.dtype, "same_kind"):
             # Let NumPy say what is wrong with it.
-            operate_in_place = getattr(operator, f"i{operate.__name__.strip('_')}")
+            operate_in_place = getattr(operator, f"i{bare}")
             operate_in_place(want.copy(), plain(other))
         _replace(x, y if have.dtype == want.dtype else y.astype(want.dtype))
         return x
@@ -123,8 +124,9 @@ def _install() -> None:
     setattr(Traced, "__getitem__", getitem)
     setattr(Traced, "__setitem__", setitem)
     setattr(Traced, "__iter__", iterate)
-    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"):
-        setattr(Traced, f"__i{name}__", _in_place(getattr(operator, name)))
+    names = "add sub mul truediv floordiv mod pow matmul and_ or_ xor lshift rshift"
+    for name in names.split():
+        setattr(Traced, f"__i{name.strip('_')}__", _in_place(getattr(operator, name)))
 
 
 _install()

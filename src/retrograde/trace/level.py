@@ -7,15 +7,19 @@ That alone keeps nested derivatives apart, in any mixture of modes.
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import itertools
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from retrograde.errors import EndedError
+from retrograde.errors import EndedError, is_ours
 
 if TYPE_CHECKING:
     from retrograde.trace.call import Binding, Operand
@@ -124,12 +128,43 @@ _ignoring: set[object] = set()
 
 def is_ignored(level: Level) -> bool:
     """Whether the running thread is inside an `ignore()` that was entered after this level began."""
-    return _is_below(level, CONTEXT.get().ignored)
+    return level.depth <= ignored_depth(CONTEXT.get())
 
 
-def _is_below(level: Level, depths: tuple[int, ...]) -> bool:
+def ignored_depth(context: Context) -> int:
+    """The depth up to which levels are ignored; −2, below all of them, outside of every block of `ignore`."""
     # Blocks are entered in the order of their depths, so the last one ignores most.
-    return bool(depths) and level.depth <= depths[-1]
+    for depth in reversed(context.ignored):
+        frame = _in_generators.get(depth)
+        if frame is None or _is_running(frame):
+            return depth
+    return -2
+
+
+# Blocks that stand in a generator, by depth, with its frame: they are in effect only while the generator runs, and not
+# in the code that it yields to.
+_in_generators: dict[int, FrameType] = {}
+_GENERATOR = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
+
+
+def _generators_frame() -> FrameType | None:
+    """The frame that enters a block, if it is a generator's. That of a context manager does not count: it means its
+    caller."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and (is_ours(frame) or frame.f_code.co_filename == contextlib.__file__):
+        frame = frame.f_back
+    if frame is None or not frame.f_code.co_flags & _GENERATOR:
+        return None
+    caller = frame.f_back
+    return None if caller is not None and caller.f_code.co_filename == contextlib.__file__ else frame
+
+
+def _is_running(frame: FrameType) -> bool:
+    """Whether a generator is running in this thread, now or further out."""
+    running: FrameType | None = sys._getframe(1)
+    while running is not None and running is not frame:
+        running = running.f_back
+    return running is frame
 
 
 def some_are_asked() -> bool:
@@ -144,7 +179,7 @@ def set_aside(level: Level, links: Iterable[Any]) -> Callable[[Any], Any] | None
         links: those of the operands, of which a suspended level makes a note.
     """
     context = CONTEXT.get()
-    if _is_below(level, context.ignored):
+    if context.ignored and level.depth <= ignored_depth(context):
         return _as_it_is
     suspension = suspension_of(level)
     if suspension is None:
@@ -169,12 +204,16 @@ def _as_it_is(y: Any) -> Any:
 def ignoring() -> Iterator[None]:
     """Record nothing in this thread on any level that exists now."""
     depth = _serial()
+    frame = _generators_frame()
     with _asked():
         context = CONTEXT.get()
         CONTEXT.set(context._replace(ignored=(*context.ignored, depth)))
         try:
+            if frame is not None:
+                _in_generators[depth] = frame
             yield
         finally:
+            _in_generators.pop(depth, None)
             # Not simply what was before: generators leave their blocks in any order.
             context = CONTEXT.get()
             CONTEXT.set(context._replace(ignored=tuple(d for d in context.ignored if d != depth)))

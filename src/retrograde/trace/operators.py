@@ -18,6 +18,7 @@ import numpy as np
 
 from retrograde.rules import find
 from retrograde.rules.table import RULES, Elementwise
+from retrograde.trace import warning_places
 from retrograde.trace.handle import FLOAT64, HANDLES, Traced, like_of, plain
 from retrograde.trace.ops import elementwise_op, residuals
 from retrograde.trace.views import kept, snapshot
@@ -160,7 +161,8 @@ def _kept(rule: Elementwise, active: tuple[bool, ...], names: dict[str, str]) ->
 
 
 def _scope(rule: Elementwise, function: Callable[..., Any] | None) -> dict[str, Any]:
-    return {
+    warning_places.install()
+    return warning_places.EVERY_TIME | {
         "function": function or rule.function,
         "math": math,
         "Traced": Traced,
@@ -214,11 +216,15 @@ class _Generated(dict[Any, Any]):
     def __missing__(self, function: Any) -> Any:
         rule = find(function)
         made = None
+        if function is np.invert:
+            rule = _rule(np.floor)
+        elif any(function is bits for bits, _ in _BIT_OPERATORS.values()):
+            rule = _rule(np.floor_divide)
         if isinstance(rule, Elementwise):
             if len(rule.partials) == 1:
-                made = unary(rule)
+                made = unary(rule, function=function)
             elif len(rule.partials) == 2:
-                left, right = binary(rule)
+                left, right = binary(rule, function=function)
 
                 def made(x: Any, y: Any) -> Any:
                     return left(x, y) if type(x) in HANDLES else right(y, x)
@@ -248,6 +254,16 @@ _BINARY_OPERATORS = {
     "floordiv": (np.floor_divide, "{} // {}"),
     "mod": (np.remainder, "{} % {}"),
     "pow": (np.power, "{} ** {}"),
+}
+
+
+# Bits of integers: steps, as `n // 2` is, with a path to the output on which every derivative is zero.
+_BIT_OPERATORS = {
+    "and": (np.bitwise_and, "{} & {}"),
+    "or": (np.bitwise_or, "{} | {}"),
+    "xor": (np.bitwise_xor, "{} ^ {}"),
+    "lshift": (np.left_shift, "{} << {}"),
+    "rshift": (np.right_shift, "{} >> {}"),
 }
 
 
@@ -281,11 +297,16 @@ def _install_operators() -> None:
         _install_lazily(f"__r{name}__", build_binary)
     for name in ("lt", "le", "eq", "ne", "gt", "ge"):
         setattr(Traced, f"__{name}__", _on_plain(getattr(operator, name)))
-    for name in ("and_", "or_", "xor", "lshift", "rshift"):
-        bare = name.rstrip("_")
-        setattr(Traced, f"__{bare}__", _on_plain(getattr(operator, name)))
-        setattr(Traced, f"__r{bare}__", _on_plain(getattr(operator, name), reflected=True))
-    setattr(Traced, "__invert__", lambda x: ~plain(x))
+    for name, (_, text) in _BIT_OPERATORS.items():
+
+        def build_bits(name: str = name, text: str = text) -> None:
+            left, right = binary(_rule(np.floor_divide), text)
+            setattr(Traced, f"__{name}__", left)
+            setattr(Traced, f"__r{name}__", right)
+
+        _install_lazily(f"__{name}__", build_bits)
+        _install_lazily(f"__r{name}__", build_bits)
+    _install_lazily("__invert__", lambda: setattr(Traced, "__invert__", unary(_rule(np.floor), "~{}")))
     setattr(Traced, "__abs__", lambda x: np.absolute(x))
     setattr(Traced, "__divmod__", lambda x, y: (x // y, x % y))
     setattr(Traced, "__rdivmod__", lambda x, y: (y // x, y % x))
@@ -342,10 +363,8 @@ def _python_round(digits: int | None) -> Any:
     return unary(_rule(np.rint), f"round({{}}, {digits})" if digits is not None else "round({})")
 
 
-def _on_plain(function: Callable[[Any, Any], Any], reflected: bool = False) -> Callable[[Any, Any], Any]:
-    """A comparison or a bit operation: its result has no derivative, so that it is computed on plain values."""
-    if reflected:
-        return lambda x, y: function(plain(y), plain(x))
+def _on_plain(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A comparison: its result has no derivative, so that it is computed on plain values."""
     return lambda x, y: function(plain(x), plain(y))
 
 

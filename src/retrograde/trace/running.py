@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import struct
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
-from retrograde.errors import RetrogradeError, location_in, without_our_frames
+from retrograde.errors import RetrogradeError, is_ours, location_in, without_our_frames
 from retrograde.trace.callers import package_of
 from retrograde.trace.culprit import blamed
 from retrograde.trace.handle import HANDLES, Traced
@@ -35,7 +36,8 @@ def run(level: Level, work: Callable[[], Any], f: Callable[..., Any], leaves: di
         replace_in_globals(f)
         return work()
     except Exception as error:
-        _explain(error, bool(level.borrowed))
+        if not _is_wrong_call(error, f, leaves is not None):
+            _explain(error, bool(level.borrowed))
         raise
     finally:
         CONTEXT.set(context)
@@ -62,6 +64,29 @@ _FOREIGN = """retrograde: a traced value came to code that knows plain numbers a
   1. np.* and math.* functions, and Python's operators: they take traced values as they are
   2. data(x), dropgrad(x), or a block `with ignore():`, where the derivative is not wanted (to print, plot or save x)
   3. primitive(function).defpullback(...), to give the function a derivative rule"""
+
+
+_NO_ARGUMENTS = """retrograde: a transform calls f with the arguments that follow it, and f takes none.
+  1. Params instead of these arguments, gradient(f, Params([W, b])): f closes over parameters, W = param(...)
+  2. a function of these arguments: lambda W, b: ..., or lambda Wb: ... for the one list [W, b]"""
+_ARGUMENTS = """retrograde: with Params a transform calls f without arguments, and f takes some.
+  1. gradient(lambda: f(x), Params([W, b])), where f closes over the parameters
+  2. gradient(f, x), where the derivative with respect to x is wanted"""
+
+
+def _is_wrong_call(error: Exception, f: Callable[..., Any], is_of_params: bool) -> bool:
+    """Whether `f` takes arguments where it is given none, or the other way round; if so, the ways out are added."""
+    if not isinstance(error, TypeError) or not is_ours(_innermost(error)):
+        return False
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    by_position = [p for p in parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+    if is_of_params != bool(by_position):
+        return False
+    error.add_note(_ARGUMENTS if is_of_params else _NO_ARGUMENTS)
+    return True
 
 
 def _explain(error: Exception, borrowed: bool) -> None:
