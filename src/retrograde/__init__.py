@@ -16,6 +16,7 @@ from retrograde.errors import (
     MissingRuleError,
     MutationError,
     NotAnArrayError,
+    OrderError,
     PickleError,
     PullbackError,
     RetrogradeError,
@@ -30,6 +31,7 @@ from retrograde.reverse.checkpoint import checkpointed
 from retrograde.reverse.gradient import grad, gradient, value_and_grad, withgradient
 from retrograde.reverse.params import Grads, Params, istracked, param
 from retrograde.reverse.pullback import pullback
+from retrograde.taylor.taylor import taylor
 from retrograde.tools.buffer import Buffer
 from retrograde.tools.dropping import dropgrad, ignore
 from retrograde.tools.forwarddiff import forwarddiff
@@ -58,6 +60,7 @@ __all__ = [
     "MissingRuleError",
     "MutationError",
     "NotAnArrayError",
+    "OrderError",
     "Params",
     "PickleError",
     "PullbackError",
@@ -89,6 +92,7 @@ __all__ = [
     "pullback",
     "pushforward",
     "showgrad",
+    "taylor",
     "value_and_grad",
     "vhp",
     "withgradient",

@@ -10,6 +10,7 @@ RetrogradeError
 ├── MutationError          (TypeError)            a write that would lose the derivative
 ├── FrozenBufferError      (RuntimeError)         a write to a Buffer after its copy
 ├── NotAnArrayError        (TypeError)            a Buffer used as an array
+├── OrderError             (ValueError)           a Taylor series of negative order
 ├── InputError             (TypeError)            an argument that cannot be differentiated
 ├── MissingRuleError       (NotImplementedError)  a function that has no derivative rule
 ├── MissingAttributeError  (AttributeError)       an attribute of arrays that a traced value cannot have
@@ -80,6 +81,10 @@ class AlreadyUsedError(RetrogradeError, RuntimeError):
 
 class EndedError(RetrogradeError, RuntimeError):
     """A traced value was used after the transform that made it had ended."""
+
+
+class OrderError(RetrogradeError, ValueError):
+    """The order of a Taylor series is negative."""
 
 
 class ConversionError(RetrogradeError, TypeError):

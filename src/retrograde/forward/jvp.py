@@ -6,14 +6,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from retrograde.errors import SeedError
 from retrograde.forward.level import ForwardLevel
-from retrograde.trace.handle import Traced, is_traced, like_of, make, shape_of
+from retrograde.trace.directions import directions_of
+from retrograde.trace.handle import Traced, is_traced, make
 from retrograde.trace.interception import traceable
 from retrograde.trace.running import interruptible, run
-from retrograde.trace.structure import Inputs, finished, flatten, is_variable, leaves_like, unflatten, zero_like
+from retrograde.trace.structure import Inputs, finished, flatten, is_variable, unflatten, zero_like
 from retrograde.trace.views import settled, snapshot
 
 
@@ -74,34 +72,3 @@ def _push(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, 
         values.append(finished(y.primal, y.primal) if traced else y)
         dots.append(finished(y.link, y.primal) if traced else zero_like(y) if is_variable(y) else None)
     return unflatten(structure, values), unflatten(structure, dots)
-
-
-def directions_of(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> list[Any]:
-    """One tangent for each variable among the leaves of the primals."""
-    if len(primals) != len(tangents):
-        raise SeedError(f"{len(primals)} primals were given {len(tangents)} tangents", "one tangent for each primal")
-    directions = []
-    for primal, tangent in zip(primals, tangents, strict=True):
-        leaves, structure = flatten(primal)
-        if structure is None:
-            dots = [tangent]
-        elif tangent is None:
-            dots = [None] * len(leaves)
-        else:
-            dots = leaves_like(tangent, primal, "tangent", "primal")
-        directions += [_checked(dot, leaf) for dot, leaf in zip(dots, leaves, strict=True) if is_variable(leaf)]
-    return directions
-
-
-def _checked(dot: Any, primal: Any) -> Any:
-    if dot is None:
-        return zero_like(primal)
-    if not is_traced(dot):
-        dot = np.asarray(dot)[()]
-    shape, dtype = like_of(primal)
-    if shape_of(dot) != shape:
-        raise SeedError(f"the tangent has shape {shape_of(dot)}; the primal has shape {shape}")
-    have = like_of(dot)[1]
-    if have.kind == "c" and dtype.kind != "c":
-        raise SeedError(f"the tangent is complex; the primal is real ({dtype})", "np.real(tangent)")
-    return dot if getattr(dot, "dtype", None) == dtype else dot.astype(dtype)

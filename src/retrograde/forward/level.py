@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 
 from retrograde.trace.call import Binding, Operand, distribute
-from retrograde.trace.handle import make
+from retrograde.trace.constant import constant, released
+from retrograde.trace.handle import Traced, is_traced, like_of, make
 from retrograde.trace.level import Level, Node, set_aside, some_are_asked
+from retrograde.trace.ops import shows_nan
+from retrograde.trace.writing import Path, follow, same, write
 
 
 class ForwardLevel(Level):
@@ -34,7 +37,24 @@ class ForwardLevel(Level):
         if aside is not None:
             return aside(y)
         with np.errstate(all="ignore"):
-            y_dot = binding.matched(binding.push(binding.tangents(active)))
+            y_dot = binding.matched(binding.push(binding.tangents(active, [operand.traced.link for operand in active])))
         if not isinstance(y, tuple | list):
             return make(y, y_dot, self)
         return distribute(y, lambda i, value: make(value, y_dot[i], self))
+
+    def still(self, x: Any) -> Any:
+        return np.zeros(*like_of(x))
+
+    def part(self, link: Any, path: Path) -> Any:
+        return follow(link, path)
+
+    def write_link(self, x: Traced, path: Path, key: Any, value: Any) -> None:
+        tangent = same(x.link) if is_traced(x.link) else constant(np.asarray(x.link))
+        x.link = None
+        try:
+            write(tangent, path, key, value.link if is_traced(value) and value.level is self else 0.0)
+        finally:
+            x.link = released(tangent)
+
+    def shows_nan(self, link: Any) -> bool:
+        return shows_nan(link)

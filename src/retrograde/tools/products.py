@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from retrograde.errors import InputError, MissingExtraError
-from retrograde.forward.jvp import directions_of, jvp
+from retrograde.forward.jvp import jvp
 from retrograde.reverse.gradient import grad
 from retrograde.reverse.pullback import pullback, pulled
 from retrograde.reverse.tape import Tape
 from retrograde.tools.jacobian import check_holomorphic
 from retrograde.tools.vectors import Layout, checked_output
+from retrograde.trace.directions import directions_of
 from retrograde.trace.handle import is_traced, like_of
 from retrograde.trace.running import interruptible
 from retrograde.trace.structure import finished, flatten, is_variable, leaves_like, unflatten, zero_like

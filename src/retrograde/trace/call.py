@@ -234,11 +234,15 @@ class Binding:
             args[i] = _zeros_tree(args[i]) if dot is None else dot
         return function(*args, **self.kwargs)
 
-    def tangents(self, active: list[Operand]) -> list[Any]:
-        """One tangent for each differentiable argument, in the argument's structure."""
+    def replaced(self, args: tuple[Any, ...], operand: Operand, value: Any) -> tuple[Any, ...]:
+        """Arguments with another value in the place of an operand."""
+        i = self.positions[operand.slot]
+        return (*args[:i], _replaced(args[i], operand.path, value), *args[i + 1 :])
+
+    def tangents(self, active: list[Operand], tangents: list[Any]) -> list[Any]:
+        """One tangent for each differentiable argument, in the argument's structure; `tangents` are the operands'."""
         dots: list[Any] = [None] * len(self.positions)
-        for operand in active:
-            dot = operand.traced.link
+        for operand, dot in zip(active, tangents, strict=True):
             if operand.path:
                 if dots[operand.slot] is None:
                     dots[operand.slot] = _zeros_tree(self.args[self.positions[operand.slot]])

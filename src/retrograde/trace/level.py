@@ -76,6 +76,24 @@ class Level:
         """The result of a call by a rule that is not elementwise; `active` are the operands of this level."""
         raise NotImplementedError
 
+    # What a level that does not record knows of a value, its link, changes with the value.
+
+    def still(self, x: Any) -> Any:
+        """The link of a constant."""
+        raise NotImplementedError
+
+    def part(self, link: Any, path: Any) -> Any:
+        """The link of the view at the end of a path (see writing.py)."""
+        raise NotImplementedError
+
+    def write_link(self, x: Traced, path: Any, key: Any, value: Any) -> None:
+        """Change the link of `x` as `follow(x, path)[key] = value` has changed its primal."""
+        raise NotImplementedError
+
+    def shows_nan(self, link: Any) -> bool:
+        """Whether there is a NaN in a link."""
+        return False
+
 
 def ended() -> int:
     raise EndedError(

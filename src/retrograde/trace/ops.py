@@ -44,9 +44,24 @@ class Op:
         owns: whether `pull` takes an owned `Accumulator` as it is.
         repeatable: whether a sweep may run it twice; false for hooks and users' own rules.
         is_quiet: whether `push` computes nothing that could be infinite where the function is not.
+        rule: the elementwise rule that this is the op of, if it is one.
+        active: for each of the rule's arguments whether it is traced.
+        kept: the names of the residuals.
     """
 
-    __slots__ = ("careful", "is_quiet", "name", "owns", "parents", "pull", "push", "repeatable")
+    __slots__ = (
+        "active",
+        "careful",
+        "is_quiet",
+        "kept",
+        "name",
+        "owns",
+        "parents",
+        "pull",
+        "push",
+        "repeatable",
+        "rule",
+    )
 
     def __init__(
         self,
@@ -58,6 +73,9 @@ class Op:
         owns: bool = False,
         repeatable: bool = True,
         is_quiet: bool = True,
+        rule: Elementwise | None = None,
+        active: tuple[bool, ...] = (),
+        kept: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.parents = parents
@@ -67,6 +85,9 @@ class Op:
         self.owns = owns
         self.repeatable = repeatable
         self.is_quiet = is_quiet
+        self.rule = rule
+        self.active = active
+        self.kept = kept
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -183,7 +204,7 @@ def deposit(cotangents: Any, index: int, x_bar: Any) -> None:
 def shows_nan(x: Any) -> bool:
     """Whether there is a NaN in a value, or in a tangent that an outer level of forward mode carries with it."""
     if type(x) in HANDLES:
-        return shows_nan(x.primal) or (not x.level.records and shows_nan(x.link))
+        return shows_nan(x.primal) or (not x.level.records and x.level.shows_nan(x.link))
     return has_nan(x)
 
 
@@ -286,7 +307,17 @@ def elementwise_op(rule: Elementwise, active: tuple[bool, ...], fitted: bool) ->
     source = pull_text() + careful_text() + push_text
     exec(compile(source, f"<retrograde rule {rule.name}>", "exec"), names)
     is_quiet = all(isinstance(partial, float) or partial in kept for partial in partials)
-    return Op(rule.name, len(links), names["pull"], names["push"], names["careful"], is_quiet=is_quiet)
+    return Op(
+        rule.name,
+        len(links),
+        names["pull"],
+        names["push"],
+        names["careful"],
+        is_quiet=is_quiet,
+        rule=rule,
+        active=active,
+        kept=kept,
+    )
 
 
 def _partial_text(partial: Any, name: str, names: dict[str, Any]) -> str | float:

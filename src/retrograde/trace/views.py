@@ -59,7 +59,7 @@ class View(Traced):
             return make(primal, None, level)
         if not level.records:
             # Not kept: holding a part of the buffers would make the base copy them at its next write.
-            return make(primal, follow(link, self.path), level)
+            return make(primal, level.part(link, self.path), level)
         if type(primal) is np.ndarray:
             # The base is being written to; a copy leaves its buffer to it alone.
             primal = primal.copy(order="K")

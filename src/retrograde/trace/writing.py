@@ -81,19 +81,14 @@ def write(x: Traced, path: Path, key: Any, value: Any) -> None:
         level.append(node)
         x.link = node
     else:
-        tangent = _same(x.link) if is_traced(x.link) else constant(np.asarray(x.link))
-        x.link = None
-        try:
-            write(tangent, path, key, value.link if here else 0.0)
-        finally:
-            x.link = released(tangent)
+        level.write_link(x, path, key, value)
 
 
 def _write_primal(x: Traced, path: Path, key: Any, value: Any) -> None:
     lower = x.primal
     if is_traced(lower):
         # Residuals may hold that handle, and must not see the write.
-        x.primal = lower = _same(lower)
+        x.primal = lower = same(lower)
         write(lower, path, key, value)
     elif is_traced(value):
         x.primal = None
@@ -110,7 +105,7 @@ def _write_primal(x: Traced, path: Path, key: Any, value: Any) -> None:
         if not _is_exclusive(x):
             x.primal = copied(x.primal)
         if path:
-            _write_part(x.primal, path, key, value)
+            write_part(x.primal, path, key, value)
         else:
             x.primal[key] = value
 
@@ -132,7 +127,7 @@ def copied(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 _LOOSEST = 8
 
 
-def _write_part(whole: np.ndarray[Any, Any], path: Path, key: Any, value: Any) -> None:
+def write_part(whole: np.ndarray[Any, Any], path: Path, key: Any, value: Any) -> None:
     part = follow(whole, path)
     if part is whole or np.may_share_memory(part, whole):
         part[key] = value
@@ -146,17 +141,16 @@ def _places(whole: np.ndarray[Any, Any], path: Path) -> Any:
     return follow(np.arange(whole.size).reshape(whole.shape), path)
 
 
-def _same(x: Traced) -> Traced:
+def same(x: Traced) -> Traced:
     """Another handle of the same value."""
     return make(x.primal, x.link, x.level)
 
 
 def _raise_to(x: Traced, level: Any) -> None:
     """Make `x` a variable of a deeper level, in place. To that level its contents are constants so far."""
-    shape, dtype = like_of(x)
-    x.primal = x.primal if x.level is CONSTANT else _same(x)
+    x.primal = x.primal if x.level is CONSTANT else same(x)
     x.level = level
-    x.link = NOWHERE if level.records else np.zeros(shape, dtype)
+    x.link = NOWHERE if level.records else level.still(x.primal)
 
 
 def _check_castable(value: Traced, x: Traced) -> None:
@@ -245,7 +239,7 @@ class Accumulator:
         """An accumulator with the contents of a cotangent, which others may hold."""
         if type(y_bar) is Accumulator:
             return y_bar
-        return Accumulator(_same(y_bar) if is_traced(y_bar) else np.array(y_bar, order="C"))
+        return Accumulator(same(y_bar) if is_traced(y_bar) else np.array(y_bar, order="C"))
 
     @property
     def value(self) -> Any:
@@ -286,7 +280,7 @@ class Accumulator:
         if is_traced(contents):
             path, key = self._window(path, key)
             taken = follow(contents, path)[key]
-            taken = _same(taken) if is_traced(taken) else taken
+            taken = same(taken) if is_traced(taken) else taken
             self._write(path, key, 0.0)
             return taken
         part = follow(contents, path)
@@ -317,7 +311,7 @@ class Accumulator:
         if not is_traced(self.contents) and not is_traced(x_bar):
             self.contents += x_bar
             return self
-        return Accumulator(_same(self.contents + x_bar))
+        return Accumulator(same(self.contents + x_bar))
 
 
 def _is_window(part: Any, whole: np.ndarray[Any, Any]) -> bool:
