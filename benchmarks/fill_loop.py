@@ -3,8 +3,12 @@
 A write must cost what it writes; a copy of the array for every version of it makes the loop quadratic. PyTorch writes
 in place into a clone, JAX makes a new array with `at[i].set`; autograd has no way to write at all.
 
-Targets: twice the elements cost at most 2.3× as much, at 10³, 10⁴ and 10⁵; at 10⁴ at least 6× faster than PyTorch.
-The peers run only where they end in seconds.
+The second part mixes such writes with augmented ones, writes through views that are made in each turn, and reads of
+views that were made before the first write; in reverse mode, in forward mode, and to second order (forward over
+reverse).
+
+Targets: twice the elements cost at most 2.3× as much, at 10³, 10⁴ and 10⁵, in all of these; at 10⁴ at least 6× faster
+than PyTorch. The peers run only where they end in seconds.
 """
 
 from __future__ import annotations
@@ -97,6 +101,47 @@ def with_jax(x: np.ndarray) -> Callable[[], Any]:
     return lambda: gradient(value).block_until_ready()
 
 
+def mixed(x: Any) -> Any:
+    b = np.zeros(len(x))
+    evens, backwards = b[::2], b[::-1]
+    b[0] = x[0]
+    for i in range(1, len(x) - 1):
+        b[i] = b[i - 1] * 0.5 + x[i]
+        if i % 4 == 1:
+            pair = b[i : i + 2]
+            pair += 0.1 * x[i]
+        elif i % 4 == 2:
+            b[i] *= x[i - 1]
+        elif i % 4 == 3:
+            backwards[-1 - i] -= 0.5 * evens[i // 2]
+    return np.sum(b * b)
+
+
+def in_reverse(x: np.ndarray) -> Callable[[], Any]:
+    import retrograde
+
+    return lambda: retrograde.gradient(mixed, x)[0]
+
+
+def in_forward(x: np.ndarray) -> Callable[[], Any]:
+    import retrograde
+
+    return lambda: retrograde.jvp(mixed, (x,), (np.ones_like(x),))
+
+
+def to_second_order(x: np.ndarray) -> Callable[[], Any]:
+    import retrograde
+
+    return lambda: retrograde.hvp(mixed, x, np.ones_like(x))
+
+
+MODES = {"reverse": in_reverse, "forward": in_forward, "second order": to_second_order}
+
+
+def race_of_mode(mode: str, n: int) -> str:
+    return f"mixed, {mode}, {race(n)}"
+
+
 # Each with the largest n that it is given.
 MAKERS = {
     BY_HAND: (by_hand, 10**6),
@@ -118,6 +163,13 @@ def run(quick: bool) -> Report:
         for name, (maker, largest) in MAKERS.items()
         if n <= largest and not (quick and n * 2 > largest)
     ]
+    cases += [
+        Case(race_of_mode(mode, n), OURS, lambda maker=maker, n=n: maker(x[:n]), "µs/write", 1e6 / n)
+        for mode, maker in MODES.items()
+        for size in sizes
+        for n in (size, 2 * size)
+    ]
     targets = [growth(race(n), race(2 * n), 2.3, name) for name in (OURS, OURS_AS_WRITTEN) for n in sizes]
+    targets += [growth(race_of_mode(mode, n), race_of_mode(mode, 2 * n), 2.3) for mode in MODES for n in sizes]
     targets.append(faster(race(10**4), "PyTorch", 6))
     return Report("Filling in a loop: B[i] = B[i - 1] * 0.5 + x[i]", measure(cases, quick), targets)

@@ -125,7 +125,6 @@ def run(quick: bool) -> Report:
         for problem in PROBLEMS
     ]
     notes = [
-        "Nested gradients of order 8 are run for a number alone, JAX's jet to order 8, since "
-        "both take seconds beyond."
+        "Nested gradients of order 8 are run for a number alone, JAX's jet to order 8, since both take seconds beyond."
     ]
     return Report("Taylor coefficients along a direction", measure(cases, quick), targets, notes)

@@ -77,7 +77,23 @@ def filled(x: Any) -> Buffer:
     return b
 
 
+class ComplexNumPy:
+    """NumPy whose new arrays are complex, so that the step of a complex step can be written into them."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+
+def _makes_complex(name: str) -> Callable[..., Any]:
+    return lambda self, *args, **kwargs: getattr(np, name)(*args, **{"dtype": complex} | kwargs)
+
+
+MAKERS = ("zeros", "ones", "empty", "full", "eye", "identity", "linspace")
+for _name in (*MAKERS, "zeros_like", "ones_like", "full_like"):
+    setattr(ComplexNumPy, _name, _makes_complex(_name))
+
 PLAIN = {"np": np, "loss": loss, "above": above, "inner": plain_inner, "start": np.copy, "finish": np.copy}
+COMPLEX = PLAIN | {"np": ComplexNumPy()}
 TRACED = PLAIN | {"inner": traced_inner}
 BUFFERED = PLAIN | {"start": filled, "finish": lambda b: b.copy()}
 
@@ -148,7 +164,7 @@ class Program:
 
 KINDS = {
     "write": 8, "augment": 5, "in_place": 5, "overwrite": 2, "read": 4, "view": 6, "compute": 5, "alias": 1, "copy": 1,
-    "number": 2, "loop": 1, "branch": 1, "out": 1, "add_at": 1,
+    "number": 2, "loop": 1, "branch": 1, "out": 2, "at": 2, "function": 2, "make": 3,
 }  # fmt: skip
 COMPLEX_KINDS = KINDS | {"make_complex": 4, "part": 4}
 BUFFER_KINDS = {"write": 8, "augment": 6, "read": 3, "compute": 2, "number": 3, "overwrite": 1}
@@ -479,27 +495,137 @@ class _Growth:
             return None
         return f"if above({value}, {self.threshold(value)}):\n    {first}\nelse:\n    {second}"
 
-    def _out(self) -> str:
+    def _out(self) -> str | None:
         name = self.array()
         shape = self.scope[name].shape
-        form = self.choose(3)
-        if form == 0:
-            return f"np.multiply({self.atom(shape)}, {self.atom(shape)}, out={name})"
-        if form == 1:
-            return f"np.sin({name}, out={name})"
-        return f"{self.name()} = np.add({self.atom(shape)}, {self.constant()}, out={name})"
+        dims = len(shape)
+        like = self.array_like(shape) or name
+        options = [
+            f"np.multiply({self.atom(shape)}, {self.atom(shape)}, out={name})",
+            f"np.sin({name}, out={name})",
+            f"{self.name()} = np.add({self.atom(shape)}, {self.constant()}, out={name})",
+            f"np.add({name}, {self.atom(shape)}, out={name}, where={self.mask(shape)})",
+            f"np.multiply({like}, {self.constant()}, {name})",
+        ]
+        if dims:
+            # Of arrays without axes NumPy (2.4) crashes.
+            options += [f"np.cumsum({like}, axis=0, out={name})", f"np.add.accumulate({like}, out={name})"]
+        if dims >= 2:
+            row = self.array_like(shape[1:]) or f"{name}[0]"
+            rows = ", ".join(f"{like}[{self.choose(shape[0])}].copy()" for _ in range(shape[0]))
+            options += [
+                f"np.sum({name}, axis=0, out={row})",
+                f"{name}.mean(0, None, {row})",
+                f"np.add.reduce({name}, out={row})",
+                f"np.take({like}, {[self.choose(shape[0]) for _ in range(shape[0])]}, axis=0, out={name})",
+                f"np.stack([{rows}], out={name})",
+                f"np.dot({name}, {name}[0].copy(), out={name}[:, 0].copy())",
+                f"np.matmul({name}.copy(), {name}.T.copy() * 0.3 @ {name}.copy(), out={name})",
+            ]
+        if not self.analytic:
+            options += [
+                f"np.maximum({name}, {self.atom(shape)}, out={name})",
+                f"np.clip({name}, -0.7, 0.8, out={name})",
+            ]
+        return self.pick(options)  # type: ignore[no-any-return]
 
-    def _add_at(self) -> str | None:
+    def array_like(self, shape: tuple[int, ...]) -> str | None:
+        """An array of this very shape, if there is one."""
+        names = [name for name in self.arrays() if self.scope[name].shape == shape]
+        return self.pick(names[::-1]) if names else None
+
+    def mask(self, shape: tuple[int, ...]) -> str:
+        mask = np.array([self.chance(2) for _ in range(math.prod(shape))], bool).reshape(shape)
+        return f"np.array({mask.tolist()}, bool)"
+
+    def _at(self) -> str | None:
         name = self.array(1)
         key = self.key(name)
         shape = self.shape(f"{name}[{key}]")
         if shape is None:
             return None
-        key = f"({key})" if "," in key or key in ("...", "None") else key
-        if ":" in key:
-            return None
+        key = f"np.s_[{key}]"
+        ufuncs = ["add", "add", "subtract", "multiply", "multiply", "sin", "negative", "divide"]
+        if not self.analytic:
+            ufuncs += ["maximum", "minimum", "logaddexp", "hypot"]
+        ufunc = self.pick(ufuncs)
+        if ufunc in ("sin", "negative"):
+            return f"np.{ufunc}.at({name}, {key})"
         # NumPy (2.4) reads past the end of values that it has to broadcast, and says nothing of values that overlap.
-        return f"np.{self.pick(['add', 'subtract'])}.at({name}, {key}, np.ones({shape}) * {self.atom(shape)})"
+        value = f"np.ones({shape}) * {self.atom(shape)}"
+        return f"np.{ufunc}.at({name}, {key}, {f'1.5 + np.square({value})' if ufunc == 'divide' else value})"
+
+    def _function(self) -> str | None:
+        """One of NumPy's functions and methods that write into an array."""
+        name = self.array(1)
+        shape = self.scope[name].shape
+        size, dims = math.prod(shape), len(shape)
+        if not size:
+            return None
+        axis = self.choose(dims)
+        along = (*shape[:axis], 1, *shape[axis + 1 :])
+        places = self.integers(size)
+        options = [
+            f"np.copyto({name}, {self.atom(shape)})",
+            f"np.copyto({name}, {self.atom(shape)}, where={self.mask(shape)})",
+            f"np.put({name}, {places}, {self.vector()})",
+            f"{name}.put({places}, {self.vector()}, mode='{self.pick(['wrap', 'clip'])}')",
+            f"np.place({name}, {self.mask(shape)}, {self.vector()}.copy())",
+            f"np.putmask({name}, {self.mask(shape)}, {self.vector()})",
+            f"np.put_along_axis({name}, np.zeros({along}, dtype=int), {self.atom(())}, {axis})",
+            f"{name}.fill({self.atom(())})",
+            f"{name}.flat[{self.choose(size)}::2] = {self.vector()}.copy()",
+            f"{name}.flat[{places}] *= {self.atom(())}",
+            f"{name}[:] = [{', '.join(f'{name}[{self.choose(shape[0])}]' for _ in range(shape[0]))}]",
+            f"{name}[:1], {name}[-1:] = {name}[-1:], {name}[:1].copy()",
+        ]
+        if dims >= 2:
+            options.append(f"np.fill_diagonal({name}, {self.pick([self.vector() + '.copy()', self.atom(())])})")
+        if not self.analytic:
+            options += [f"{name}.sort({axis})", f"{name}.partition(0)", f"np.nan_to_num({name}, copy=False)"]
+        return self.pick(options)  # type: ignore[no-any-return]
+
+    def vector(self) -> str:
+        """A vector, of whatever length."""
+        return f"np.ravel({self.array()})"
+
+    def _make(self) -> str | None:
+        """An array made inside the function, and most often something written into it."""
+        name = next(self.fresh)
+        source = self.array(1)
+        shape = self.scope[source].shape
+        n = self.pick([2, 3])
+        made = self.pick(
+            [
+                f"np.zeros({shape})",
+                f"np.ones({shape})",
+                f"np.full({shape}, {self.constant()})",
+                f"np.full({shape}, {self.atom(())})",
+                f"np.zeros_like({source})",
+                f"np.full_like({source}, {self.constant()})",
+                f"np.eye({n})",
+                f"np.linspace(0.0, 1.0, {n})",
+                f"np.tile({source}, 2)",
+                f"np.repeat({source}, 2, axis=0)",
+            ]
+        )
+        form = self.choose(5)
+        if form == 0:
+            return f"{name} = {made}"
+        if form == 1:
+            return (
+                f"{name} = {made}\nfor k in range(len({name})):\n    {name}[k] = {self.atom(())} + 0.5 * {name}[k - 1]"
+            )
+        if form == 2:
+            return f"{name} = np.empty({shape})\n{name}[...] = {self.expression(shape)}"
+        if form == 3:
+            right = f"np.ravel({source})[:{n}]"
+            return (
+                f"{name} = np.eye({n})\n{name}[0, -1] = 0.3 * {self.atom(())}\n{name} += 2.0 * np.eye({n})\n"
+                f"{name} = np.linalg.solve({name}, np.resize({right}, {n}))"
+            )
+        key = self.pick(["0", "-1", "...", "1:", "::-1"])
+        return f"{name} = {made}\n{name}[{key}] {self.pick(['=', '+='])} {self.atom(())}"
 
     # --- complex numbers
 

@@ -14,9 +14,21 @@ import numpy as np
 import programs
 import pytest
 from hypothesis import strategies as st
-from programs import BUFFERED, PLAIN, TRACED, Program, draw_program
+from programs import BUFFERED, COMPLEX, MAKERS, PLAIN, TRACED, Program, draw_program
 
-from retrograde import back, checkpointed, data, forwarddiff, gradient, hessian, hvp, jvp, param, pullback
+from retrograde import (
+    MutationError,
+    back,
+    checkpointed,
+    data,
+    forwarddiff,
+    gradient,
+    hessian,
+    hvp,
+    jvp,
+    param,
+    pullback,
+)
 
 LONG = "RETROGRADE_LONG" in os.environ
 """A night's run: forty times as many programs, and other ones every night."""
@@ -51,6 +63,7 @@ class Truth:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.f = program.function(PLAIN)
+        self.complex_f = program.function(COMPLEX)
         self.x = np.concatenate([np.ravel(a.values) for a in program.arguments])
         self.v = np.sin(1.0 + 2.0 * np.arange(self.x.size))
         self.w = np.cos(0.5 + 3.0 * np.arange(self.x.size))
@@ -60,7 +73,8 @@ class Truth:
         self.tolerance = 1e-8 if program.analytic else 1e-6
 
     def at(self, x: Any) -> Any:
-        return self.f(*[a.array(part) for a, part in zip(self.program.arguments, self.parts(x), strict=True)])
+        f = self.complex_f if np.iscomplexobj(x) else self.f
+        return f(*[a.array(part) for a, part in zip(self.program.arguments, self.parts(x), strict=True)])
 
     def parts(self, x: Any) -> list[Any]:
         parts, start = [], 0
@@ -172,7 +186,9 @@ class Modes:
 
     def parameters(self) -> Any:
         held = [param(x) for x in self.xs]
-        if any(re.search(r"[-+*/]= \[", statement) for statement in self.program.body):
+        # Outside of a transform what NumPy makes stays plain, and cannot take what is computed of parameters.
+        plain_if_outside = rf"[-+*/]= \[|np\.({'|'.join(MAKERS)})(_like)?\("
+        if any(re.search(plain_if_outside, statement) for statement in self.program.body):
             return
         # Outside of a transform NumPy makes arrays of lists, and np.array refuses parameters.
         body = tuple(re.sub(r"np\.array\((\w)\)", r"np.copy(\1)", statement) for statement in self.program.body)
@@ -206,6 +222,10 @@ PURE = (
 )
 
 
+# What NumPy does only because there are no elements; and what depends on the order in which it goes through memory.
+_RIGHTLY_REFUSED = ("would be cut", "has not read yet")
+
+
 def what_is_wrong(program: Program, names: tuple[str, ...], made_of: dict[str, Any] = TRACED) -> list[str]:
     """Where these modes give other derivatives than the program's, fail, or change its arguments."""
     truth = Truth(program)
@@ -224,6 +244,8 @@ def what_is_wrong(program: Program, names: tuple[str, ...], made_of: dict[str, A
         except Exception as error:  # whatever it is, the report says which program
             if isinstance(error, ValueError) and "read-only" in str(error):
                 # NumPy itself writes through a read-only view in `ufunc.at`; to refuse it is no wrong number.
+                continue
+            if isinstance(error, MutationError) and any(text in str(error) for text in _RIGHTLY_REFUSED):
                 continue
             wrong.append(f"{name}: {type(error).__name__}: {error}")
         for x, argument in zip(modes.xs, program.arguments, strict=True):
@@ -298,6 +320,8 @@ def test_the_programs_contain_everything_that_they_are_meant_to():
     parts = """
         ::-1] =;None;above(;np.array([[;np.ix_;+=;-=;*=;/=;**=;.T;.reshape(;.ravel();order='F';swapaxes;diagonal
         .real;.imag;out=;.at(;for row in;if above;[...] =;inner(;start(;.copy();np.where;array_split
+        np.copyto;np.put(;.put(;np.place;np.putmask;np.put_along_axis;.fill(;.flat[;fill_diagonal;.sort(;multiply.at
+        np.zeros(;np.eye;zeros_like;np.empty;linalg.solve;np.full(;np.sum(;maximum.at;np.clip;where=np.array
     """
     for part in re.split(r";|\n", parts.strip()):
         part = part.strip()

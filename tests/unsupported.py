@@ -1,7 +1,6 @@
 """Public functions of NumPy that Retrograde refuses when it is given a traced value, and why.
 
-A name is written as after `np.`; `*.at` means that method of every ufunc. The gate (test_gate.py) fails on a name that
-has a rule by now.
+A name is written as after `np.`. The gate (test_gate.py) fails on a name that has a rule by now.
 """
 
 from __future__ import annotations
@@ -54,10 +53,6 @@ UNSUPPORTED: dict[str, str] = {
         "calls Python functions piece by piece: write the loop, or vmap",
     ),
     **_all("asmatrix bmat", "makes np.matrix, which NumPy itself advises against"),
-    **_all(
-        "copyto fill_diagonal place put put_along_axis putmask",
-        "writes into its first argument: assign to an index of a traced array or of a Buffer",
-    ),
     **_all("packbits unpackbits", "takes and gives bits"),
     **_all(
         "intersect1d setdiff1d setxor1d union1d unique_all unique_counts unique_inverse unique_values",
@@ -83,5 +78,4 @@ UNSUPPORTED: dict[str, str] = {
         "fmax.reduceat fmin.reduceat logaddexp.reduceat maximum.reduceat minimum.reduceat",
         "not written yet: np.f.reduce over slices is the same",
     ),
-    "*.at": "writes into its first argument without returning anything",
 }

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compared import WM, M, W, X, agrees, each, lying
 from truth import close, differences
 
 from retrograde import (
@@ -37,85 +38,7 @@ from retrograde import (
     withgradient,
     withjacobian,
 )
-
-X = np.array([0.5, -1.0, 2.0])
-W = np.array([1.0, 10.0, 100.0])
-M = np.sin(np.arange(1.0, 13.0)).reshape(3, 4)
-WM = np.cos(np.arange(12.0)).reshape(3, 4)
-for _shared in (X, W, M, WM):
-    _shared.flags.writeable = False
-
-
-def lying(x: Any, how: str) -> Any:
-    """The array `x` with its elements lying in memory in another way."""
-    if how == "F":
-        y = np.zeros(x.shape, x.dtype, order="F")
-    elif how == "strided":
-        y = np.zeros((*x.shape[:-1], 2 * x.shape[-1]), x.dtype)[..., ::2]
-    elif how == "reversed":
-        y = np.zeros(x.shape, x.dtype)[::-1]
-    else:
-        y = np.zeros(x.shape, x.dtype)
-    y[...] = x
-    return y
-
-
-def each(text: str) -> list[str]:
-    """The lines of a text."""
-    return [line.strip() for line in text.strip().splitlines()]
-
-
-def joined(bars: Any, xs: Any) -> Any:
-    """Cotangents of arrays as one vector; None is zero."""
-    return np.concatenate([np.zeros(x.size) if bar is None else bar.ravel() for bar, x in zip(bars, xs, strict=True)])
-
-
-def agrees(f: Callable[..., Any], *xs: Any, how: str = "C", analytic: bool = True, second: bool = True) -> None:
-    """Value and derivatives of the real function `f` are those of the same function run on plain arrays."""
-    shapes = [x.shape for x in xs]
-    flat = np.concatenate([x.ravel() for x in xs])
-
-    def plain(z: Any) -> Any:
-        parts = np.split(z, np.cumsum([x.size for x in xs])[:-1])
-        return f(*[lying(p.reshape(s), how) for p, s in zip(parts, shapes, strict=True)])
-
-    def slope(z: Any, v: Any) -> Any:
-        if analytic:
-            return np.imag(plain(z + 1e-30j * v)) / 1e-30
-        return differences(lambda t: plain(z + t[0] * v), np.zeros(1))[0]
-
-    value = plain(flat)
-    wanted = np.array([slope(flat, e) for e in np.eye(flat.size)])
-    v = np.sin(1.0 + 2.0 * np.arange(flat.size))
-    w = np.cos(0.5 + 3.0 * np.arange(flat.size))
-    parts = [p.reshape(s) for p, s in zip(np.split(v, np.cumsum([x.size for x in xs])[:-1]), shapes, strict=True)]
-    laid = [lying(x, how) for x in xs]
-    rtol, atol = (1e-9, 1e-9) if analytic else (1e-6, 1e-6)
-
-    got = withgradient(f, *laid)
-    close(got.val, value, 1e-12)
-    close(joined(got.grad, xs), wanted, rtol, atol)
-    y, pull = pullback(f, *laid)
-    close(y, value, 1e-12)
-    for seed in (1.0, -2.0):
-        bars = pull(seed)
-        close(joined(bars, xs), seed * wanted, rtol, atol)
-    y, y_dot = jvp(f, tuple(laid), tuple(parts))
-    close(y, value, 1e-12)
-    close(y_dot, wanted @ v, rtol, atol)
-    if second:
-        bent = differences(lambda t: slope(flat + t[0] * v, w), np.zeros(1))[0]
-        product = hvp(lambda zs: f(*zs), laid, parts)
-        close(np.concatenate([p.ravel() for p in product]) @ w, bent, 1e-5, 1e-5)
-
-        def along(*zs: Any) -> Any:
-            return sum(np.sum(g * p) for g, p in zip(gradient(f, *zs), parts, strict=True) if g is not None)
-
-        twice = gradient(along, *laid)
-        close(joined(twice, xs) @ w, bent, 1e-5, 1e-5)
-    for x, given in zip(laid, xs, strict=True):
-        close(x, given, 0.0, 0.0)
-
+from retrograde.trace import writing
 
 # --- keys --------------------------------------------------------------------------------------------------------
 
@@ -1678,6 +1601,37 @@ _WRITES = [
     _constant_over,
     _out,
 ]
+
+
+@pytest.mark.parametrize("mode", ["reverse", "forward", "hvp", "reverse over reverse"])
+@pytest.mark.parametrize("write", _WRITES, ids=lambda f: f.__name__.strip("_"))
+def test_a_loop_of_writes_copies_the_array_a_few_times_and_not_once_a_write(write, mode, monkeypatch):
+    writes, size = 30, 2_000
+    x = np.linspace(0.0, 1.0, size)
+    copies = []
+    copied = writing.copied
+
+    def counted(array):
+        copies.append(array.size)
+        return copied(array)
+
+    monkeypatch.setattr(writing, "copied", counted)
+
+    def f(x):
+        _HELD[0] = x[1:]
+        for i in range(1, writes):
+            write(x, i)
+        _HELD[0] = None
+        return x[7] * x[writes]
+
+    {
+        "reverse": lambda: gradient(f, x),
+        "forward": lambda: jvp(f, (x,), (x,)),
+        "hvp": lambda: hvp(f, x, x),
+        "reverse over reverse": lambda: gradient(lambda x: np.sum(gradient(f, x)[0] * W[0]), x),
+    }[mode]()
+    # The caller's array, its tangent, what a view held before the first write; and in a sweep the same of cotangents.
+    assert sum(n >= size // 2 for n in copies) <= 8
 
 
 # Measurements, which a busy machine disturbs: in the long run only.

@@ -387,16 +387,8 @@ CULPRITS = [
     (lambda x: np.float64(x), 2.0, "np.float64(x) would", "x.astype(np.float64)"),
     (lambda x: (lambda: float(x))(), 2.0, "float(x) would", "np.* and math.*"),
     (lambda x: scipy.integrate.quad(lambda t: t * x, 0, 1)[0], 2.0, "in scipy.integrate.quad(...) would", "primitive("),
-    (
-        lambda x: exec("out[0:2] = x[:2]", {"x": x, "out": OUT}),
-        X,
-        "plain array (",
-        "np.stack([...]) or a Buffer",
-    ),
 ]
 RNG = np.random.default_rng(0)
-OUT = np.zeros(3)
-OUT = np.zeros(3)
 
 
 @pytest.mark.parametrize(("f", "x", "who", "way"), CULPRITS)

@@ -11,7 +11,7 @@ from retrograde.trace.constant import constant, released
 from retrograde.trace.handle import Traced, is_traced, like_of, make
 from retrograde.trace.level import Level, Node, set_aside, some_are_asked
 from retrograde.trace.ops import shows_nan
-from retrograde.trace.writing import Path, follow, same, write
+from retrograde.trace.writing import Path, follow, write
 
 
 class ForwardLevel(Level):
@@ -49,7 +49,7 @@ class ForwardLevel(Level):
         return follow(link, path)
 
     def write_link(self, x: Traced, path: Path, key: Any, value: Any) -> None:
-        tangent = same(x.link) if is_traced(x.link) else constant(np.asarray(x.link))
+        tangent = x.link.reading() if is_traced(x.link) else constant(np.asarray(x.link))
         x.link = None
         try:
             write(tangent, path, key, value.link if is_traced(value) and value.level is self else 0.0)

@@ -25,7 +25,8 @@ def spread(y_bar: Any, shape: tuple[int, ...], axis: Any = None, keepdims: Any =
     if type(y_bar) is np.float64:
         # np.broadcast_to in an eighth of its time, for the cotangent of a loss. A scalar's buffer is read-only.
         return np.ndarray(shape, y_bar.dtype, y_bar, 0, (0,) * len(shape))
-    return np.broadcast_to(kept(y_bar, axis, keepdims), shape)
+    # NumPy lets what has no axes be reduced over the first or the last.
+    return np.broadcast_to(kept(y_bar, axis, keepdims), shape) if shape else y_bar
 
 
 def kept(y: Any, axis: Any, keepdims: Any = False) -> Any:

@@ -26,7 +26,7 @@ from retrograde.trace.call import Binding, Operand, distribute
 from retrograde.trace.constant import constant, released
 from retrograde.trace.handle import HANDLES, Traced, like_of, make
 from retrograde.trace.level import Level, Node, set_aside, some_are_asked
-from retrograde.trace.writing import READ, READ_ONE, Path, follow, same, write, write_part
+from retrograde.trace.writing import READ, READ_ONE, Path, follow, write, write_part
 
 
 class TaylorLevel(Level):
@@ -265,7 +265,7 @@ class TaylorLevel(Level):
                 if rows[k] is None:
                     continue
                 c[k] = np.zeros(*like_of(c[0]))
-            handle = same(c[k]) if type(c[k]) in HANDLES else constant(np.asarray(c[k]))
+            handle = c[k].reading() if type(c[k]) in HANDLES else constant(np.asarray(c[k]))
             c[k] = None
             try:
                 write(handle, path, key, 0.0 if rows[k] is None else rows[k])

@@ -127,7 +127,7 @@ class Attributes:
 
     def flatten(self, order: str = "C") -> Any:
         # Not a view, whatever the layout.
-        return np.copy(np.ravel(self, order=order))  # type: ignore[arg-type]
+        return np.ravel(self, order=order).copy()  # type: ignore[arg-type]
 
     def dot(self, b: Any, out: Any = None) -> Any:
         return np.dot(self, b) if out is None else np.dot(self, b, out)
@@ -170,9 +170,16 @@ class Attributes:
         self[...] = np.partition(self, kth, axis=axis, kind=kind, order=order)  # type: ignore[call-overload]
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
-        if mode != "raise":
-            indices = np.arange(self.size).take(indices, mode=mode)  # type: ignore[call-overload]
-        self.flat[np.ravel(indices)] = values
+        from retrograde.trace.creation import array_of  # which needs the class that this one is a base of
+
+        indices = np.ravel(plain(indices))
+        if mode == "wrap":
+            indices = indices % self.size
+        elif mode == "clip":
+            indices = np.clip(indices, 0, self.size - 1)
+        values = array_of(values)
+        # Not the array itself while it is written to.
+        self.flat[indices] = np.copy(values) if np.ndim(values) else values
 
     def resize(self, *shape: Any, refcheck: bool = True) -> None:
         raise MutationError(
@@ -249,8 +256,18 @@ class Flat:
         if isinstance(values, list | tuple) or np.ndim(values):
             from retrograde.trace.creation import array_of  # which needs the class that `Attributes` is a base of
 
+            values = array_of(values)
+            value = plain(values)
+            if isinstance(value, np.ndarray) and np.may_share_memory(value, plain(self.base)):
+                raise MutationError(
+                    "x.flat[...] = values would write over values that it has not read yet: they share memory with x",
+                    "x.flat[...] = np.copy(values)",
+                )
+            if not value.size:
+                return
+            del value
             # Values that are too few are repeated, as NumPy does it.
-            values = np.reshape(np.resize(array_of(values), count), np.shape(indices[0]) if indices else ())
+            values = np.reshape(np.resize(values, count), np.shape(indices[0]) if indices else ())
         self.base[indices] = values
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:

@@ -115,7 +115,7 @@ def _views(binding: Binding, operand: Operand) -> Any:
         return None
     i = binding.positions[operand.slot]
     whole = binding.args[i]
-    if type(x) is View and type(whole) is np.ndarray:
+    if type(x) is View and type(whole) is not View:
         # `whole` may be a copy; whether the result is a view is a question of the memory itself.
         whole = x.memory
         y = binding.rule.function(*binding.args[:i], whole, *binding.args[i + 1 :], **binding.kwargs)

@@ -8,6 +8,7 @@ So a frame counts as the caller only if the instruction that it is executing is 
 from __future__ import annotations
 
 import dis
+import enum
 import sys
 from types import CodeType, FrameType
 
@@ -15,30 +16,91 @@ _PACKAGE = __name__.partition(".")[0]
 
 # The modules through which a call comes here.
 _ON_THE_WAY = frozenset(
-    f"{_PACKAGE}.trace.{name}" for name in ("attributes", "callers", "constant", "interception", "protocols", "call")
+    f"{_PACKAGE}.trace.{name}"
+    for name in (
+        "attributes",
+        "call",
+        "callers",
+        "constant",
+        "conversions",
+        "interception",
+        "protocols",
+        "write_functions",
+    )
 )
 
 _verified: dict[tuple[int, int], tuple[CodeType, str | None]] = {}
 
 
-def calling_frame(name: str) -> FrameType | None:
-    """The frame of Python code that is calling the function `name`, or None if compiled code does."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__") in _ON_THE_WAY:
-        frame = frame.f_back
-    if frame is None:
-        return None
+def calling_frame(*names: str) -> FrameType | None:
+    """The frame of Python code that is calling a function of one of these names, or None if compiled code does."""
+    frame = frame_of_user()
+    return frame if frame is not None and is_calling(frame, names) else None
+
+
+def is_calling(frame: FrameType, names: tuple[str, ...]) -> bool:
+    """Whether the instruction that a frame is executing is a call of a function of one of these names."""
     code, position = frame.f_code, frame.f_lasti
     found = _verified.get((id(code), position))
     if found is None:
         # The code is kept, so that its id stays its own.
         found = _verified[id(code), position] = (code, called_name(code, position))
     called = found[1]
-    if called is None or called == name:
-        return frame if called else None
+    if called is None or called in names:
+        return called is not None
     # Under another name: `from numpy import zeros as z`.
     value = frame.f_globals.get(called) or frame.f_locals.get(called)
-    return frame if getattr(value, "__name__", None) == name else None
+    return getattr(value, "__name__", None) in names
+
+
+def frame_of_user(start: FrameType | None = None) -> FrameType | None:
+    """The frame of Python code from which a call has come to this package, above that of `start`."""
+    frame: FrameType | None = start or sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") in _ON_THE_WAY:
+        frame = frame.f_back
+    return frame
+
+
+def frame_of_operator(start: FrameType) -> FrameType | None:
+    """The frame of the code in which an operator stands, above `start`."""
+    frame = frame_of_user(start)
+    if frame is not None and frame.f_globals.get("__name__") == f"{_PACKAGE}.trace.operators":
+        frame = frame_of_user(frame.f_back)
+    return frame
+
+
+class Statement(enum.Enum):
+    """What a frame is executing, as far as it matters here."""
+
+    ASSIGNMENT = enum.auto()  # x[i] = y
+    IN_PLACE = enum.auto()  # x += y
+    OPERATOR = enum.auto()  # x + y
+    OTHER = enum.auto()
+
+
+def statement_of(frame: FrameType) -> Statement:
+    """The kind of statement that a frame is executing."""
+    code, position = frame.f_code, frame.f_lasti
+    found = _statements.get((id(code), position))
+    if found is None:
+        # The code is kept, so that its id stays its own.
+        found = _statements[id(code), position] = (code, _statement(code, position))
+    return found[1]
+
+
+def _statement(code: CodeType, position: int) -> Statement:
+    for instruction in dis.get_instructions(code):
+        if instruction.offset == position:
+            if instruction.opname in ("STORE_SUBSCR", "STORE_SLICE"):
+                return Statement.ASSIGNMENT
+            if instruction.opname == "BINARY_OP":
+                return Statement.IN_PLACE if instruction.argrepr.endswith("=") else Statement.OPERATOR
+            if instruction.opname.startswith("UNARY_"):
+                return Statement.OPERATOR
+    return Statement.OTHER
+
+
+_statements: dict[tuple[int, int], tuple[CodeType, Statement]] = {}
 
 
 def package_of(frame: FrameType) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from retrograde.trace.callers import calling_frame, package_of
+from retrograde.trace.callers import Statement, frame_of_operator, is_calling, package_of, statement_of
 from retrograde.trace.handle import HANDLES, Traced, make
 from retrograde.trace.level import CONTEXT, Level, Node, ignored_depth
 
@@ -25,6 +27,15 @@ class ConstantLevel(Level):
         self.number = int  # nothing counts nodes here
 
     def follow(self, y: Any, node: Node) -> Any:
+        if type(y) is np.ndarray and y.dtype.kind in "fc":
+            # What is computed by operators of arrays that a function made, it has made as well: `2.0 * np.eye(3)`.
+            context = CONTEXT.get()
+            if context.levels and not (context.ignored and ignored_depth(context) >= 0):
+                frame = frame_of_operator(sys._getframe(2))  # above that of the generated function
+                if frame is None or package_of(frame) in _PLAIN_MAKERS:
+                    return y
+                if statement_of(frame) is Statement.OPERATOR:
+                    return constant(y)
         return y
 
     def apply(self, binding: Binding, active: list[Operand]) -> Any:
@@ -44,21 +55,27 @@ def constant(array: Any) -> Traced:
     return make(array, None, CONSTANT)
 
 
-def writable(array: Any, name: str) -> Any:
-    """An array that the function `name` made just now, as a handle to which traced values can be written.
+def writable(array: Any, frame: FrameType | None, *names: str) -> Any:
+    """An array that was made just now, as a handle to which traced values can be written.
 
-    Outside of a transform, inside of `ignore()`, and for compiled callers it stays the plain array that it is.
+    Outside of a transform, inside of `ignore()`, and for compiled callers it stays the plain array that it is; and so
+    do integers, which could not hold what has a derivative.
+
+    Args:
+        frame: the frame of Python code from which the call came.
+        names: what the function is called that made it.
     """
     context = CONTEXT.get()
     if (
         not context.levels
         or (context.ignored and ignored_depth(context) >= 0)
         or type(array) is not np.ndarray
-        or array.dtype.kind not in "fciub"
+        or array.dtype.kind not in "fc"
     ):
         return array
-    frame = calling_frame(name)
-    return array if frame is None or package_of(frame) in _PLAIN_MAKERS else constant(array)
+    if frame is None or not is_calling(frame, names) or package_of(frame) in _PLAIN_MAKERS:
+        return array
+    return constant(array)
 
 
 def released(x: Any) -> Any:

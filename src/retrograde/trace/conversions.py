@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from retrograde.errors import HashError, PickleError
+from retrograde.errors import HashError, MutationError, PickleError
+from retrograde.trace.callers import calling_frame
 from retrograde.trace.culprit import conversion_error
 from retrograde.trace.level import is_ignored
 
@@ -21,6 +22,7 @@ class Conversions:
 
     if TYPE_CHECKING:
         primal: Any
+        memory: Any
         link: Any
         level: Level
 
@@ -75,7 +77,7 @@ class Conversions:
         while isinstance(x, Conversions):
             if x.level.depth >= 0 and not is_ignored(x.level):
                 return False
-            x = x.primal
+            x = x.memory
         return True
 
     def __hash__(self) -> int:
@@ -108,7 +110,14 @@ class Conversions:
         return bool(plain(self))
 
     def __len__(self) -> int:
-        return len(plain(self))
+        value = plain(self)
+        if isinstance(value, np.ndarray) and value.ndim > 1 and calling_frame("shuffle") is not None:
+            # NumPy takes it for a list and swaps rows, which are views: some would be lost, and others be there twice.
+            raise MutationError(
+                f"shuffle would not mix {describe(self)}, but write rows over others",
+                "x[...] = x[rng.permutation(len(x))]",
+            )
+        return len(value)
 
     def __contains__(self, item: Any) -> bool:
         return plain(item) in plain(self)
@@ -133,7 +142,7 @@ def describe(x: Any) -> str:
 
 def plain(x: Any) -> Any:
     while isinstance(x, Conversions):
-        x = x.primal
+        x = x.memory
     return x
 
 

@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import ast
 import math
-import opcode
 import sys
 from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from retrograde.errors import ConversionError, callers_frame, user_frame, users_entry
+from retrograde.errors import ConversionError, MutationError, callers_frame, user_frame, users_entry
 from retrograde.rules.table import RULES
-from retrograde.trace.callers import called_name
+from retrograde.trace.callers import Statement, called_name, statement_of
 
 _DROP = (
     "data(x), dropgrad(x), or a block `with ignore():`, where the derivative is not wanted (to print, plot or save x)"
 )
-_WRITE = "np.array([...]), np.stack([...]) or a Buffer, where x was written into a plain array"
+WAYS_TO_WRITE = (
+    "make the array inside the function: np.zeros(shape), np.zeros_like(array), np.full(shape, value)",
+    "copy what was made elsewhere: np.copy(array), np.array(expression)",
+    "np.array([...]) or np.stack([...]) of the values; a Buffer",
+)
 _LISTS = "np.array([...]) around a list: it works on traced values, {0}(np.array([a, b]))"
 _RANDOM = "a draw from the standard distribution, scaled and shifted: mu + sigma * rng.normal()"
 
@@ -35,7 +38,7 @@ class Culprit(NamedTuple):
     value: Any
 
 
-def conversion_error(what: str, x: str, ways: tuple[str, ...]) -> ConversionError:
+def conversion_error(what: str, x: str, ways: tuple[str, ...]) -> ConversionError | MutationError:
     """The error for a conversion that would lose a derivative.
 
     Args:
@@ -44,8 +47,8 @@ def conversion_error(what: str, x: str, ways: tuple[str, ...]) -> ConversionErro
         ways: what to write instead, if the user's own line converts.
     """
     frame = callers_frame(user_frame())
-    if frame is not None and _writes(frame):
-        return ConversionError(f"{what} would lose the derivative of {x}", _WRITE, _DROP)
+    if frame is not None and statement_of(frame) is Statement.ASSIGNMENT:
+        return MutationError(f"{x} would be written into a plain array and lose its derivative", *WAYS_TO_WRITE)
     culprit = None if frame is None else _culprit(frame, frame)
     if culprit is None or _is_builtin(culprit.value):
         return ConversionError(f"{what} would lose the derivative of {x}", *ways, _DROP)
@@ -100,11 +103,6 @@ def _named(name: str, frame: FrameType) -> Any:
         if name in scope:
             return scope[name]
     return None
-
-
-def _writes(frame: FrameType) -> bool:
-    """Whether the frame is at an assignment to an index."""
-    return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == opcode.opmap["STORE_SUBSCR"]
 
 
 def _is_builtin(value: Any) -> bool:

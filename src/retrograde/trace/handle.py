@@ -37,6 +37,19 @@ class Traced(Attributes, Conversions):
     # NumPy's operators ask us first.
     __array_priority__ = 1000
 
+    @property
+    def memory(self) -> Any:
+        """The primal, to be looked at and not to be kept: for a view, without a record that it was read."""
+        return self.primal
+
+    def reading(self) -> Traced:
+        """The present value, as a handle of its own that later writes do not reach."""
+        return make(self.primal, self.link, self.level)
+
+    def owned(self) -> Traced:
+        """The same, without a hold on the memory of the array that a view is a part of."""
+        return self.reading()
+
     @property  # type: ignore[misc]
     def __class__(self) -> type:  # type: ignore[override]
         """What `isinstance` sees: a traced value takes the branches of its primal; `type` tells the truth."""
@@ -78,7 +91,7 @@ def data(x: Any) -> Any:
 def plain(x: Any) -> Any:
     """The plain value itself, for reading inside the library."""
     while type(x) in HANDLES:
-        x = x.primal
+        x = x.primal if type(x) is Traced else x.memory
     return x
 
 

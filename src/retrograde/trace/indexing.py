@@ -8,34 +8,35 @@ from typing import Any
 
 import numpy as np
 
+from retrograde.trace.constant import CONSTANT, constant
 from retrograde.trace.creation import array_of
-from retrograde.trace.handle import Traced, like_of, make, plain
+from retrograde.trace.handle import HANDLES, Traced, like_of, make, plain
 from retrograde.trace.keys import fixed_key
 from retrograde.trace.operators import NUMBERS
-from retrograde.trace.views import View, shares_memory, snapshot, view_of
+from retrograde.trace.views import View, is_same_part, shares_memory, view_of
 from retrograde.trace.writing import READ, READ_ONE, Path, follow, write
 
 
 def getitem(x: Traced, key: Any) -> Any:
     """`x[key]` for a key of any kind that NumPy knows; a view where NumPy gives one."""
-    if type(key) is int:
-        if type(x) is Traced:
-            primal = x.primal
-            if type(primal) is np.ndarray:
-                y = primal[key]
-                if type(y) is np.float64:
-                    # One number of a vector: the read that loops consist of.
-                    level = x.level
-                    node = (level.number(), READ_ONE, x.link, key, primal.shape)
-                    if level.quick:
-                        level.append(node)
-                        z = Traced()
-                        z.primal = y
-                        z.link = node
-                        z.level = level
-                        return z
-                    return level.follow(y, node)
-    else:
+    if type(key) is int and type(x) is Traced:
+        primal = x.primal
+        if type(primal) is np.ndarray:
+            y = primal[key]
+            if type(y) is np.float64:
+                # One number of a vector: the read that loops consist of.
+                level = x.level
+                node = (level.number(), READ_ONE, x.link, key, primal.shape)
+                if level.quick:
+                    level.append(node)
+                    z = Traced()
+                    z.primal = y
+                    z.link = node
+                    z.level = level
+                    return z
+                return level.follow(y, node)
+    given = key
+    if type(key) is not int:
         key = fixed_key(key)
     if type(x) is View:
         path, base = x.path, x.base
@@ -45,12 +46,16 @@ def getitem(x: Traced, key: Any) -> Any:
         primal = base.primal
     y = primal[key]
     if (type(y) is np.ndarray or type(y) is View) and shares_memory(y, primal):
-        return view_of(x, operator.itemgetter(key), lambda: _read(base, path, key, y))
-    return _read(base, path, key, y)
+        return view_of(x, operator.itemgetter(key), lambda: read_at(base, path, key, y), given)
+    return read_at(base, path, key, y)
 
 
-def _read(x: Traced, path: Path, key: Any, y: Any) -> Any:
+def read_at(x: Traced, path: Path, key: Any, y: Any) -> Any:
+    """The value `y` that stands at `follow(x, path)[key]`."""
     level = x.level
+    if level is CONSTANT:
+        # What is gathered of an array that the function made, it has made as well.
+        return constant(y) if type(y) is np.ndarray and y.dtype.kind in "fc" else y
     node = (level.number(), READ, x.link, path, key, *like_of(x.primal))
     if level.quick:
         level.append(node)
@@ -74,14 +79,37 @@ def setitem(x: Traced, key: Any, value: Any) -> None:
     """`x[key] = value`, for a view too."""
     if not isinstance(plain(x), np.ndarray):
         raise TypeError(f"'{type(plain(x)).__name__}' object does not support item assignment")
-    # A view of x itself must be read before x changes.
-    value = snapshot(array_of(value))
+    if is_same_part(x, key, value):
+        return
+    if isinstance(value, list | tuple) and _holds_views(value, x) and _write_in_turn(x, key, value):
+        return
+    value = array_of(value)
+    if type(value) in HANDLES:
+        # A view of x itself must be read before x changes, and must not hold its memory.
+        value = value.primal if value.level is CONSTANT else value.owned()
     if type(x) is View:
         write(x.base, x.path, key, value)
     elif type(x) is Traced:
         write(x, (), key, value)
     else:
         x[key] = value  # a parameter has its own opinion
+
+
+def _holds_views(values: Any, x: Traced) -> bool:
+    """Whether a view of the array `x` (or of that which x is a view of) stands in a nested list."""
+    if isinstance(values, list | tuple):
+        return any(_holds_views(value, x) for value in values)
+    return type(values) is View and values.base is (x.base if type(x) is View else x)
+
+
+def _write_in_turn(x: Traced, key: Any, values: Any) -> bool:
+    """`x[key] = [x[1], x[0]]` as NumPy does it, one after the other: what was written shows in what is read next."""
+    part = getitem(x, key)
+    if type(part) is not View or np.shape(array_of(values)) != part.shape:
+        return False
+    for i, value in enumerate(values):
+        setitem(part, i, value)
+    return True
 
 
 def _replace(x: Traced, value: Any) -> None:
@@ -109,12 +137,12 @@ def _in_place(operate: Callable[[Any, Any], Any]) -> Callable[[Traced, Any], Any
             # Numbers do not change: the name gets a new value.
             return getattr(Traced, name)(x, other)
         y = operate(x, other)
-        want, have = plain(x), plain(y)
-        if np.shape(have) != want.shape or not np.can_cast(have.dtype, want.dtype, "same_kind"):
+        shape, dtype = x.shape, x.dtype
+        if np.shape(y) != shape or not np.can_cast(y.dtype, dtype, "same_kind"):
             # Let NumPy say what is wrong with it.
             operate_in_place = getattr(operator, f"i{bare}")
-            operate_in_place(want.copy(), plain(other))
-        _replace(x, y if have.dtype == want.dtype else y.astype(want.dtype))
+            operate_in_place(plain(x).copy(), plain(other))
+        _replace(x, y if y.dtype == dtype else y.astype(dtype))
         return x
 
     return update

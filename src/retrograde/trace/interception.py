@@ -32,6 +32,7 @@ from retrograde.trace.constant import CONSTANT, writable
 from retrograde.trace.creation import array_of, contains_traced
 from retrograde.trace.handle import HANDLES, data, plain
 from retrograde.trace.operators import binary, unary
+from retrograde.trace.striding import strided
 
 
 class Options:
@@ -57,10 +58,16 @@ _originals: dict[int, Callable[..., Any]] = {}
 _numpy: dict[str, Callable[..., Any]] = {}
 _linalg: dict[str, Callable[..., Any]] = {}
 _math: dict[str, Callable[..., Any]] = {}
+_strides: dict[str, Callable[..., Any]] = {}
 
 
-def _replaces(module: Any, name: str, table: dict[str, Callable[..., Any]]) -> Callable[[Any], Any]:
-    """Decorate the replacement of a function. The replacement gets the original as its first argument."""
+def _replaces(
+    module: Any, name: str, table: dict[str, Callable[..., Any]], makes: bool = False
+) -> Callable[[Any], Any]:
+    """Decorate the replacement of a function. The replacement gets the original as its first argument.
+
+    What is new in the memory of a plain array can be written to if the function always `makes` one.
+    """
 
     def decorate(replacement: Callable[..., Any]) -> Callable[..., Any]:
         original = getattr(module, name)
@@ -68,6 +75,8 @@ def _replaces(module: Any, name: str, table: dict[str, Callable[..., Any]]) -> C
         @functools.wraps(original)
         def replaced(*args: Any, **kwargs: Any) -> Any:
             made = replacement(original, *args, **kwargs)
+            if makes and type(made) is np.ndarray:
+                return writable(made, sys._getframe(1), name)
             if module is np and type(made) in HANDLES and made.level.depth >= 0 and calling_frame(name) is None:
                 # Compiled code takes what it gets for an array; the original refuses the traced value.
                 return original(*args, **kwargs)
@@ -98,7 +107,7 @@ def _array(
     object = _outside_ignore(object)
     if not contains_traced(object):
         made = original(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, like=like)
-        return writable(made, "array")
+        return writable(made, calling_frame("array"), "array") if made.base is None and made is not object else made
     x = _as_array(object, dtype)
     if copy is True and x is object:
         x = np.copy(x)
@@ -123,7 +132,8 @@ def _as_array_replacement(
         # Not all of them have all these arguments.
         given = {"order": order, "device": device, "copy": copy, "like": like}
         made = original(a, dtype, **{name: value for name, value in given.items() if value is not None})
-        return writable(made, original.__name__) if isinstance(a, list | tuple) else made
+        name = original.__name__
+        return writable(made, calling_frame(name), name) if isinstance(a, list | tuple) else made
     x = _as_array(a, dtype)
     if copy and x is a:
         x = np.copy(x)
@@ -142,7 +152,7 @@ for _name in ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray"):
 def _for_caller(x: Any, name: str) -> Any:
     """A constant array as the caller of the function `name` needs it: plain, or ready to be written to."""
     array = x.primal if type(x) in HANDLES and x.level is CONSTANT else x
-    made = writable(array, name)
+    made = writable(array, calling_frame(name), name)
     return x if type(made) in HANDLES and array is not x else made
 
 
@@ -172,8 +182,7 @@ def _as_array(tree: Any, dtype: Any) -> Any:
 
 def _sized(original: Any, *args: Any, **kwargs: Any) -> Any:
     """A function of sizes, which a traced integer may be."""
-    made = original(*map(_integer, args), **{name: _integer(value) for name, value in kwargs.items()})
-    return writable(made, original.__name__)
+    return original(*map(_integer, args), **{name: _integer(value) for name, value in kwargs.items()})
 
 
 def _integer(tree: Any) -> Any:
@@ -183,21 +192,32 @@ def _integer(tree: Any) -> Any:
 
 
 for _name in ("arange", "empty", "eye", "identity", "indices", "ones", "tri", "zeros"):
-    _replaces(np, _name, _numpy)(_sized)
+    _replaces(np, _name, _numpy, makes=True)(_sized)
 
 
-@_replaces(np, "full", _numpy)
+def _like_others(original: Any, *args: Any, **kwargs: Any) -> Any:
+    """A function that makes a new array of others, or of numbers."""
+    return original(*args, **kwargs)
+
+
+for _name in (
+    "copy", "empty_like", "geomspace", "linspace", "logspace", "ones_like", "repeat", "tile", "zeros_like",
+):  # fmt: skip
+    _replaces(np, _name, _numpy, makes=True)(_like_others)
+
+
+@_replaces(np, "full", _numpy, makes=True)
 def _full(original: Any, shape: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
     if not contains_traced(fill_value):
-        return writable(original(_integer(shape), fill_value, dtype, **kwargs), "full")
+        return original(_integer(shape), fill_value, dtype, **kwargs)
     filled = np.broadcast_to(_as_array(fill_value, dtype), _integer(shape))
     return np.copy(filled)
 
 
-@_replaces(np, "full_like", _numpy)
+@_replaces(np, "full_like", _numpy, makes=True)
 def _full_like(original: Any, a: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
     if not contains_traced(fill_value):
-        return writable(original(a, fill_value, dtype, **kwargs), "full_like")
+        return original(a, fill_value, dtype, **kwargs)
     return call(original, (np.asarray(a) if isinstance(a, list | tuple) else a, fill_value, dtype), kwargs)
 
 
@@ -211,7 +231,7 @@ _TAKE_LISTS = (
     "interp clip where"
 )
 # Only the first argument is an array; the others are shapes and the like, which may hold traced integers.
-_TAKE_ONE_LIST = "shape reshape diag"
+_TAKE_ONE_LIST = "shape reshape"
 _TAKE_LISTS_OF_LISTS = "concatenate stack hstack vstack column_stack"
 _LINALG_TAKE_LISTS = "norm det inv solve"
 
@@ -227,15 +247,25 @@ def _arrays_if_traced(arg: Any) -> Any:
 
 
 def _take_lists(
-    module: Any, names: str, table: dict[str, Any], take: Callable[[Any], Any], count: int | None = None
+    module: Any,
+    names: str,
+    table: dict[str, Any],
+    take: Callable[[Any], Any],
+    count: int | None = None,
+    makes: bool = False,
 ) -> None:
-    """Replace functions by themselves after `take` of their first `count` arguments (None: of all)."""
+    """Replace functions by themselves after `take` of their first `count` arguments (None: of all).
+
+    What they give can be written to if a function `makes` a new array (and no view of another).
+    """
     for name in names.split():
         original = getattr(module, name)
-        table[name] = _originals[id(original)] = _taking_lists(original, take, count)
+        table[name] = _originals[id(original)] = _taking_lists(original, take, count, makes)
 
 
-def _taking_lists(original: Callable[..., Any], take: Callable[[Any], Any], count: int | None) -> Callable[..., Any]:
+def _taking_lists(
+    original: Callable[..., Any], take: Callable[[Any], Any], count: int | None, makes: bool
+) -> Callable[..., Any]:
     @functools.wraps(original)
     def replaced(*args: Any, **kwargs: Any) -> Any:
         for arg in args:
@@ -245,15 +275,26 @@ def _taking_lists(original: Callable[..., Any], take: Callable[[Any], Any], coun
                 break
         if kwargs and count is None:
             kwargs = {name: take(value) for name, value in kwargs.items()}
-        return original(*args, **kwargs)
+        y = original(*args, **kwargs)
+        if makes and type(y) is np.ndarray and y.base is None:
+            return writable(y, sys._getframe(1), original.__name__)
+        return y
 
     return replaced
 
 
 _take_lists(np, _TAKE_LISTS, _numpy, _array_if_traced)
 _take_lists(np, _TAKE_ONE_LIST, _numpy, _array_if_traced, 1)
-_take_lists(np, _TAKE_LISTS_OF_LISTS, _numpy, _arrays_if_traced)
+_take_lists(np, "diag", _numpy, _array_if_traced, 1, makes=True)
+_take_lists(np, _TAKE_LISTS_OF_LISTS, _numpy, _arrays_if_traced, makes=True)
 _take_lists(np.linalg, _LINALG_TAKE_LISTS, _linalg, _array_if_traced)
+
+
+@_replaces(np.lib.stride_tricks, "as_strided", _strides)
+def _as_strided(original: Any, x: Any, shape: Any = None, strides: Any = None, *args: Any, **kwargs: Any) -> Any:
+    if type(x) not in HANDLES:
+        return original(x, shape, strides, *args, **kwargs)
+    return strided(x, shape, strides)
 
 
 # --- math --------------------------------------------------------------------------------------------------------
@@ -443,6 +484,7 @@ _switches = [
     _switch(vars(math), _math),
     # `np.r_[x, 1.0]` and `np.c_` are objects, whose class uses the name as NumPy's own module knows it.
     _switch(type(np.r_).__getitem__.__globals__, {"array": _numpy["array"]}),
+    _switch(vars(np.lib.stride_tricks), _strides),
 ]
 
 # What was replaced, to be put back: (dictionary, originals) for each.

@@ -8,15 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.errors import MissingRuleError, MutationError, UnsupportedArgumentError
-from retrograde.rules.numpy_indexing import scatter
-from retrograde.rules.table import RULES
+from retrograde.errors import MissingRuleError, UnsupportedArgumentError
+from retrograde.rules.table import RULES, NoGradient
 from retrograde.trace.call import call
-from retrograde.trace.constant import CONSTANT, released, writable
+from retrograde.trace.callers import calling_frame
+from retrograde.trace.constant import CONSTANT, writable
 from retrograde.trace.handle import HANDLES, Traced, plain
-from retrograde.trace.indexing import setitem
-from retrograde.trace.keys import fixed_key
 from retrograde.trace.operators import GENERATED
+from retrograde.trace.write_functions import (
+    WRITERS,
+    at,
+    check_apart,
+    check_out_shape,
+    store,
+    taken_over,
+    without_out,
+    write_by,
+)
 
 _DEFAULTS = {"casting": "same_kind", "order": "K", "subok": True, "signature": None}
 
@@ -30,11 +38,16 @@ def array_ufunc(self: Traced, ufunc: np.ufunc, method: str, *inputs: Any, **kwar
                 return generated(*inputs)
         else:
             return _call_with_keywords(ufunc, inputs, kwargs)
-        return call(ufunc, inputs, {}) if ufunc in RULES else _without_rule(ufunc, inputs, {})
+        return _call(self, ufunc, inputs, {})
     if method == "at":
-        return _at(ufunc, *inputs)
+        rule = RULES.get(ufunc)
+        if rule is None or isinstance(rule, NoGradient):
+            raise missing_rule(ufunc.at)
+        return at(ufunc, *inputs)
     function = getattr(ufunc, method)
-    return call(function, inputs, kwargs) if function in RULES else _without_rule(function, inputs, kwargs)
+    if "out" in kwargs:
+        return _into(function, inputs, kwargs, kwargs.pop("out"))
+    return _call(self, function, inputs, kwargs)
 
 
 def _call_with_keywords(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -42,79 +55,119 @@ def _call_with_keywords(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[s
     out = kwargs.pop("out", None)
     where = kwargs.pop("where", True)
     dtype = kwargs.pop("dtype", None)
-    if out is not None:
-        inputs = (*inputs, *(o for o in out if o is not None))[: ufunc.nin]
-        out = next((o for o in out if o is not None), None)
+    name = f"np.{ufunc.__name__}"
     if ufunc.signature is not None:
-        y = call(ufunc, inputs, kwargs)
-    else:
-        for name, value in kwargs.items():
-            if value is not _DEFAULTS.get(name, kwargs) and value != _DEFAULTS.get(name, kwargs):
-                raise UnsupportedArgumentError(f"np.{ufunc.__name__} of a traced value does not take {name}=")
-        if dtype is not None:
-            inputs = tuple(x.astype(dtype) if hasattr(x, "astype") else np.dtype(dtype).type(x) for x in inputs)
-        y = ufunc(*inputs)
+        return call(ufunc, inputs, kwargs) if out is None else _into(ufunc, inputs, kwargs, out)
+    for keyword, value in kwargs.items():
+        if value is not _DEFAULTS.get(keyword, kwargs) and value != _DEFAULTS.get(keyword, kwargs):
+            raise UnsupportedArgumentError(f"{name} of a traced value does not take {keyword}=")
+    if dtype is not None:
+        inputs = tuple(x.astype(dtype) if hasattr(x, "astype") else np.dtype(dtype).type(x) for x in inputs)
     if where is not True:
-        if out is None:
-            raise UnsupportedArgumentError(
-                f"np.{ufunc.__name__}(..., where=mask) without out= leaves the other elements unset",
-                "np.where(mask, f(x), other): it has a derivative and says what stands elsewhere",
-            )
-        y = np.where(where, y, out)
-    return y if out is None else _store(ufunc, y, out)
+        return _where(ufunc, inputs, where, out)
+    if out is None:
+        return ufunc(*inputs)
+    if len(out) == 1 and type(out[0]) not in HANDLES:
+        y = ufunc(*inputs)
+        rebound = taken_over(out[0], y)
+        return store(name, y, out) if rebound is None else rebound
+    return _into(ufunc, inputs, {}, out)
 
 
-def _store(ufunc: np.ufunc, y: Any, out: Any) -> Any:
-    """`out[...] = y`, and `out`."""
-    if type(out) not in HANDLES:
-        if type(y) in HANDLES:
-            raise MutationError(
-                f"np.{ufunc.__name__}(..., out=array) would write a traced value into a plain array and lose "
-                "its derivative",
-                "y = f(x), a new value",
-                "make the array of a traced one, e.g. np.zeros_like(x), or take a Buffer",
-            )
-        out[...] = y
-        return out
-    if np.broadcast_shapes(np.shape(y), out.shape) != out.shape:
-        raise ValueError(f"non-broadcastable output operand with shape {out.shape} for a result of shape {np.shape(y)}")
-    setitem(out, ..., y)
-    return out
+def _where(ufunc: np.ufunc, inputs: tuple[Any, ...], where: Any, out: Any) -> Any:
+    """A ufunc of the elements that a mask chooses, and of no others."""
+    if out is None or out[0] is None:
+        raise UnsupportedArgumentError(
+            f"np.{ufunc.__name__}(..., where=mask) without out= leaves the other elements unset",
+            "np.where(mask, f(x), other): it has a derivative and says what stands elsewhere",
+        )
+    shape = out[0].shape
+    mask = np.broadcast_to(np.asarray(plain(where), bool), shape)
+    return store(f"np.{ufunc.__name__}", ufunc(*(np.broadcast_to(x, shape)[mask] for x in inputs)), out, mask)
 
 
-def _at(ufunc: np.ufunc, x: Any, key: Any, *values: Any) -> None:
-    """`ufunc.at(x, key, values)`: for sums, an element that is named twice gets both."""
-    if ufunc is np.add or ufunc is np.subtract:
-        if type(x) not in HANDLES:
-            raise MutationError(
-                f"np.{ufunc.__name__}.at would write traced values into a plain array and lose their derivative",
-                "np.bincount(key, values), a new array",
-            )
-        # Broadcast first: scatter needs one value for each place.
-        added = scatter(values[0] * np.ones(np.shape(plain(x)[fixed_key(key)])), fixed_key(key), x.shape)
-        setitem(x, ..., x + added if ufunc is np.add else x - added)
-        return
-    raise missing_rule(ufunc.at)
+def _into(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
+    """A call with `out=`: the function without it, and a write."""
+    if function in _WRITES_BEFORE_IT_READS:
+        check_apart(_name(function), [plain(x) for x in _handles(args)], out)
+    y = function(*args, **kwargs)
+    check_out_shape(y, out, lambda o: _plainly(function, args, kwargs | {"out": o}))
+    return store(RULES[function].label if function in RULES else _name(function), y, out)
+
+
+# NumPy makes sure of all others that what they read is not written over before.
+_WRITES_BEFORE_IT_READS = frozenset({np.concatenate, np.stack})
+
+
+def _plainly(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of plain values alone."""
+    return function(*map(_plain_tree, args), **{name: _plain_tree(value) for name, value in kwargs.items()})
+
+
+def _plain_tree(tree: Any) -> Any:
+    return type(tree)(map(_plain_tree, tree)) if type(tree) in (list, tuple) else plain(tree)
 
 
 def array_function(self: Traced, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A NumPy function that is not a ufunc."""
+    if function in WRITERS:
+        return write_by(function, args, kwargs)
+    if "out" in kwargs or len(args) > 2:
+        kwargs = dict(kwargs)
+        out, args = without_out(function, args, kwargs)
+        if out is not None:
+            return _into(function, args, kwargs, out)
     if function in _MAKERS:
         y = call(function, args, kwargs)
-        return y if type(y) in HANDLES else writable(y, function.__name__)
+        name = function.__name__
+        return y if type(y) in HANDLES else writable(y, calling_frame(name, "flatten"), name, "flatten")
+    return _call(self, function, args, kwargs)
+
+
+def _call(self: Traced, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if self.level is CONSTANT:
+        y = _of_constants(function, args, kwargs)
+        if y is not _UNKNOWN:
+            return y
     if function in RULES:
         return call(function, args, kwargs)
     return _without_rule(function, args, kwargs)
 
 
 # Functions that make a new array like their argument, to be filled.
-_MAKERS = frozenset({np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.copy})
+_MAKERS = frozenset({np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.copy, np.astype})
+
+_UNKNOWN = object()
+
+
+def _of_constants(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The plain result of a call in which no value is traced yet; not for results that are views of the arguments."""
+    plain_args = []
+    for x in args:
+        kind = type(x)
+        if kind in HANDLES:
+            if x.level is not CONSTANT:
+                return _UNKNOWN
+            x = x.memory
+        elif kind is list or kind is tuple:
+            if any(y.level is not CONSTANT for y in _handles(x)):
+                return _UNKNOWN
+            x = _plain_tree(x)
+        plain_args.append(x)
+    if kwargs:
+        if any(y.level is not CONSTANT for y in _handles([*kwargs.values()])):
+            return _UNKNOWN
+        kwargs = {name: _plain_tree(value) for name, value in kwargs.items()}
+    y = function(*plain_args, **kwargs)
+    for part in y if type(y) is list or type(y) is tuple else (y,):
+        # A new array has memory of its own, or (seldom) is an argument as it came.
+        if type(part) is np.ndarray and (part.base is not None or any(part is x for x in plain_args)):
+            return _UNKNOWN
+    return y
 
 
 def _without_rule(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run NumPy's own Python code of a function on the traced values: it may consist of functions that have rules."""
-    if all(x.level is CONSTANT for x in _handles((args, *kwargs.values()))):
-        return function(*map(_released, args), **{name: _released(value) for name, value in kwargs.items()})
     body = getattr(function, "_implementation", None)
     if body is not None and hasattr(body, "__code__"):
         try:
@@ -134,12 +187,6 @@ def _handles(tree: Any) -> Iterator[Traced]:
             yield from _handles(item)
 
 
-def _released(tree: Any) -> Any:
-    if isinstance(tree, list | tuple):
-        return type(tree)(_released(item) for item in tree)
-    return released(tree)
-
-
 def _name(function: Any) -> str:
     name: str = function.__name__
     if getattr(np, name, None) is function:
@@ -147,7 +194,8 @@ def _name(function: Any) -> str:
     for module in ("scipy.special", "scipy.special._ufuncs"):
         if getattr(sys.modules.get(module), name, None) is function:
             return f"scipy.special.{name}"
-    return f"{getattr(function, '__module__', None) or type(function).__module__}.{name}"
+    home: str = getattr(function, "__module__", None) or type(function).__module__
+    return f"{home.replace('numpy', 'np', 1)}.{name}"
 
 
 def missing_rule(function: Any) -> MissingRuleError:

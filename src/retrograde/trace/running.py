@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from retrograde.errors import RetrogradeError, is_ours, location_in, without_our_frames
 from retrograde.trace.callers import package_of
-from retrograde.trace.culprit import blamed
+from retrograde.trace.culprit import WAYS_TO_WRITE, blamed
 from retrograde.trace.handle import HANDLES, Traced
 from retrograde.trace.interception import replace_in_globals
 from retrograde.trace.level import ACTIVE, CONTEXT, Level, begin, finish
@@ -49,11 +49,13 @@ def run(level: Level, work: Callable[[], Any], f: Callable[..., Any], leaves: di
             level.borrowed.pop().flags.writeable = True
 
 
-_WRITTEN = """retrograde: a traced value was written into a plain array, which would lose its derivative.  ({})
-Plain is what was made outside of the function, or of plain arrays (zeros_like(plain), np.ones(3) * 2).
-  1. make the array inside the function by its shape, np.zeros(shape), or copy a plain one, np.array(plain)
-  2. np.array([...]) or np.stack([...]) of the values
-  3. b = Buffer(x, n), which can be written to: b[i] = ..., then b.copy()"""
+_WRITTEN = "\n".join(
+    [
+        "retrograde: a traced value was written into a plain array, which would lose its derivative.  ({})",
+        "Plain is what was made outside of the function, or of plain arrays (plain.copy(), np.sort(plain)).",
+        *(f"  {number}. {way}" for number, way in enumerate(WAYS_TO_WRITE, 1)),
+    ]
+)
 _BORROWED = """retrograde: an operation on a traced value still needs the contents of this array.
   1. write into a copy of it, or use np.copy(array) in the operation
   2. make the array inside the function: np.zeros(n), np.array(...)"""

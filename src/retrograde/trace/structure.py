@@ -220,7 +220,8 @@ def finished(x_bar: Any, primal: Any) -> Any:
     for an array to be handed over without a copy.
     """
     if type(x_bar) in HANDLES:
-        return x_bar
+        is_number = isinstance(plain(primal), np.ndarray) and not isinstance(plain(x_bar), np.ndarray)
+        return np.reshape(x_bar, ()) if is_number else x_bar
     primal = plain(primal)
     if isinstance(primal, np.ndarray):
         dtype = like_of(primal)[1]

@@ -7,6 +7,7 @@ are not views.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -16,16 +17,18 @@ from retrograde.trace.constant import CONSTANT, released
 from retrograde.trace.handle import HANDLES, Traced, like_of, make
 from retrograde.trace.level import Level
 from retrograde.trace.structure import map_leaves
-from retrograde.trace.writing import NOWHERE, READ, Path, Step, follow
+from retrograde.trace.writing import NOWHERE, READ, Path, Step, follow, owned
 
 
 class View(Traced):
     """What stands at the end of a path from `base`, a handle that is no view itself."""
 
-    __slots__ = ("base", "path", "read", "version")
+    __slots__ = ("base", "key", "path", "read", "version")
 
     base: Traced
     path: Path
+    # The index of which this is the value, if it is one.
+    key: Any
     # The last reading, and the link that the base had then.
     read: Traced
     version: Any
@@ -54,28 +57,45 @@ class View(Traced):
         if link is self.version and link is not NOWHERE:
             return self.read
         level = base.level
-        primal = self.memory
         if level is CONSTANT:
-            return make(primal, None, level)
+            return make(self.memory, None, level)
         if not level.records:
             # Not kept: holding a part of the buffers would make the base copy them at its next write.
-            return make(primal, level.part(link, self.path), level)
-        if type(primal) is np.ndarray:
-            # The base is being written to; a copy leaves its buffer to it alone.
-            primal = primal.copy(order="K")
+            return make(self.memory, level.part(link, self.path), level)
         node = (level.number(), READ, link, self.path, ..., *like_of(base.primal))
         level.append(node)
-        self.read = make(primal, node, level)
+        # The base is being written to; a copy leaves its buffer to it alone.
+        self.read = make(owned(self.memory), node, level)
         self.version = link
         return self.read
+
+    def owned(self) -> Traced:
+        level = self.level
+        if level.records:
+            return self.reading()
+        return make(owned(self.memory), owned(level.part(self.base.link, self.path)), level)
+
+    # What is the same in every version is asked of the memory, so that nothing is recorded.
+    shape = property(lambda v: v.memory.shape, Traced.shape.fset)  # type: ignore[assignment, attr-defined]
+    ndim = property(lambda v: v.memory.ndim)
+    size = property(lambda v: v.memory.size)
+    dtype = property(lambda v: v.memory.dtype)
+    strides = property(lambda v: v.memory.strides)
 
 
 HANDLES.add(View)
 
+_NEVER = object()
+"""No link is this: a view that holds it reads when it is first used. (Not itself, which would be a cycle.)"""
 
-def view_of(x: Traced, step: Step, read: Callable[[], Any]) -> Any:
-    """The view that `step` makes of `x`. `read()` records its present value in the ordinary way."""
+
+def view_of(x: Traced, step: Step, read: Callable[[], Any], key: Any = None) -> Any:
+    """The view that `step` makes of `x`, which is `x[key]` if there is a key.
+
+    `read()` records its present value in the ordinary way.
+    """
     v = View()
+    v.key = key
     if type(x) is View:
         v.base, v.path = x.base, (*x.path, step)
     else:
@@ -88,7 +108,7 @@ def view_of(x: Traced, step: Step, read: Callable[[], Any]) -> Any:
             return value
         v.read, v.version = value, link
     else:
-        v.version = v  # no link is this, so that the first use reads
+        v.version = _NEVER
     return v
 
 
@@ -103,6 +123,24 @@ def shares_memory(part: Any, whole: Any) -> bool:
     return type(part) is View
 
 
+def is_same_part(x: Traced, key: Any, value: Any) -> bool:
+    """Whether `value` is the very view `x[key]`, which `x[key] += ...` writes back to where it lies."""
+    if type(value) is not View or value.key is not key or (type(key) is not slice and not _is_fixed(key)):
+        return False
+    if type(x) is View:
+        steps = value.path[:-1]
+        return value.base is x.base and len(steps) == len(x.path) and all(map(operator.is_, steps, x.path))
+    return value.base is x and len(value.path) == 1
+
+
+def _is_fixed(key: Any) -> bool:
+    """Whether a key consists of integers, slices and the like, which nobody can change."""
+    return all(map(_FIXED.__contains__, map(type, key))) if type(key) is tuple else type(key) in _FIXED
+
+
+_FIXED = frozenset({int, slice, type(...), type(None), np.int64})
+
+
 def snapshot(x: Any) -> Any:
     """A value as it is now, for nodes to keep: later writes to the handle `x` do not reach it."""
     kind = type(x)
@@ -110,13 +148,14 @@ def snapshot(x: Any) -> Any:
         return x
     if x.level is CONSTANT:
         return x.primal
-    return x.reading() if kind is View else make(x.primal, x.link, x.level)
+    return x.reading()
 
 
 def kept(x: Any, level: Level) -> Any:
     """A constant operand as nodes of `level` keep it: whoever changes the array itself does not change the gradient.
 
-    Small arrays are copied. Large ones are made read-only until the function has ended, if its sweep follows at once.
+    Small arrays are copied. Large ones are made read-only until the function has ended, if its sweep follows at once;
+    so is the array that they are a view of, and parts of a larger one are copied, since others may write to the rest.
     """
     if type(x) is not np.ndarray:
         return snapshot(x)
@@ -124,9 +163,15 @@ def kept(x: Any, level: Level) -> Any:
         return x
     if x.nbytes <= _SMALL or level.borrowed is None:
         return x.copy(order="K")
-    if x.flags.writeable:
-        level.borrowed.append(x)
-        x.flags.writeable = False
+    arrays = [x]
+    while isinstance(arrays[-1].base, np.ndarray):
+        arrays.append(arrays[-1].base)
+    if arrays[-1].nbytes > x.nbytes:
+        return x.copy(order="K")
+    for array in arrays:
+        if array.flags.writeable:
+            level.borrowed.append(array)
+            array.flags.writeable = False
     return x
 
 

@@ -11,6 +11,7 @@ mode the tangent is written in the same way.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from sys import getrefcount
 from typing import Any
@@ -21,10 +22,11 @@ from numpy.lib.array_utils import byte_bounds
 from retrograde.errors import MutationError
 from retrograde.rules.numpy_indexing import add_at, may_repeat, scatter
 from retrograde.trace.constant import CONSTANT, constant, released
-from retrograde.trace.handle import FLOAT64, HANDLES, Traced, is_traced, like_of, make, plain, shape_of
+from retrograde.trace.handle import FLOAT64, HANDLES, Traced, is_traced, like_of, plain, shape_of
 from retrograde.trace.keys import fixed_key
 from retrograde.trace.level import CONTEXT, Node, set_aside, some_are_asked
 from retrograde.trace.ops import LEAF, Op, deposit, fit, no_push
+from retrograde.trace.places import places_of
 
 # A path leads from an array to a view of it, step by step: `np.transpose`, then `operator.itemgetter(0)`.
 Step = Callable[[Any], Any]
@@ -88,7 +90,7 @@ def _write_primal(x: Traced, path: Path, key: Any, value: Any) -> None:
     lower = x.primal
     if is_traced(lower):
         # Residuals may hold that handle, and must not see the write.
-        x.primal = lower = same(lower)
+        x.primal = lower = lower.reading()
         write(lower, path, key, value)
     elif is_traced(value):
         x.primal = None
@@ -127,28 +129,46 @@ def copied(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 _LOOSEST = 8
 
 
+def owned(x: Any) -> Any:
+    """A value in memory of its own, which lies as it did."""
+    if type(x) is np.ndarray:
+        return copied(x)
+    return x.owned() if type(x) in HANDLES else x
+
+
 def write_part(whole: np.ndarray[Any, Any], path: Path, key: Any, value: Any) -> None:
     part = follow(whole, path)
     if part is whole or np.may_share_memory(part, whole):
         part[key] = value
     else:
         # A tangent may lie in memory in another order than its primal, of which the path gives a view.
-        whole[np.unravel_index(_places(whole, path)[key], whole.shape)] = value
+        path, key = _places(whole, path, key)
+        follow(whole, path)[key] = value
 
 
-def _places(whole: np.ndarray[Any, Any], path: Path) -> Any:
-    """The flat positions in `whole` of the elements at the end of a path, whether NumPy makes a view there or not."""
-    return follow(np.arange(whole.size).reshape(whole.shape), path)
+def _places(whole: np.ndarray[Any, Any], path: Path, key: Any) -> tuple[Path, Any]:
+    """The place of `follow(whole, path)[key]` by a path and a key that give a view, where this path may give none.
 
-
-def same(x: Traced) -> Traced:
-    """Another handle of the same value."""
-    return make(x.primal, x.link, x.level)
+    The path then leads to the real or the imaginary part, at most; the key has an index for each axis.
+    """
+    numbers = np.arange(whole.size).reshape(whole.shape)
+    short: Path = ()
+    if whole.dtype.kind != "c":
+        found = follow(numbers, path)
+    else:
+        # Even numbers for real parts, odd ones for imaginary parts.
+        found = follow(2 * numbers + 1j * (2 * numbers + 1), path)
+        if found.dtype.kind != "c":
+            short = (np.imag if found.size and found.flat[0] % 2 else np.real,)
+        found = (found.real // 2).astype(int)
+    if not whole.ndim:
+        return (*short, operator.itemgetter(None)), (found[key],)
+    return short, np.unravel_index(found[key], whole.shape)
 
 
 def _raise_to(x: Traced, level: Any) -> None:
     """Make `x` a variable of a deeper level, in place. To that level its contents are constants so far."""
-    x.primal = x.primal if x.level is CONSTANT else same(x)
+    x.primal = x.primal if x.level is CONSTANT else x.reading()
     x.level = level
     x.link = NOWHERE if level.records else level.still(x.primal)
 
@@ -239,7 +259,7 @@ class Accumulator:
         """An accumulator with the contents of a cotangent, which others may hold."""
         if type(y_bar) is Accumulator:
             return y_bar
-        return Accumulator(same(y_bar) if is_traced(y_bar) else np.array(y_bar, order="C"))
+        return Accumulator(y_bar.reading() if is_traced(y_bar) else np.array(y_bar, order="C"))
 
     @property
     def value(self) -> Any:
@@ -254,21 +274,21 @@ class Accumulator:
                 return
             part = follow(contents, path)
             if path and not _is_window(part, contents):
-                part, key = contents.reshape(-1), _places(contents, path)[key]
+                path, key = _places(contents, path, key)
+                part = follow(contents, path)
             if may_repeat(key):
                 add_at(part, key, y_bar)
             else:
                 _add_into(part, key, y_bar)
             return
         path, key = self._window(path, key)
-        if type(key) is tuple and not key and not np.ndim(plain(contents)) and np.ndim(plain(y_bar)):
-            # A number that was broadcast: all of its places are one.
-            y_bar = np.sum(y_bar)
         if may_repeat(key):
-            shape = np.shape(plain(follow(contents, path)))
-            self._write(path, ..., follow(contents, path) + scatter(y_bar, key, shape))
-        else:
-            self._write(path, key, follow(contents, path)[key] + y_bar)
+            places = places_of(key, np.shape(follow(contents, path)))
+            first, number = places.once()
+            key = places.key(first)
+            shape = np.shape(follow(contents, path)[key])
+            y_bar = scatter(places.drawn_out(y_bar), (*(slice(None),) * places.axis, number), shape)
+        self._write(path, key, follow(contents, path)[key] + y_bar)
 
     def take(self, path: Path, key: Any) -> Any:
         """The elements at `follow(..., path)[key]`, which are zero afterwards."""
@@ -280,12 +300,13 @@ class Accumulator:
         if is_traced(contents):
             path, key = self._window(path, key)
             taken = follow(contents, path)[key]
-            taken = same(taken) if is_traced(taken) else taken
+            taken = owned(taken)
             self._write(path, key, 0.0)
             return taken
         part = follow(contents, path)
         if path and not _is_window(part, contents):
-            part, key = contents.reshape(-1), _places(contents, path)[key]
+            path, key = _places(contents, path, key)
+            part = follow(contents, path)
         taken = part[key]
         if type(taken) is np.ndarray:
             taken = taken.copy()
@@ -297,7 +318,7 @@ class Accumulator:
         value = plain(self.contents)
         if not path or _is_window(follow(value, path), value):
             return path, key
-        return (), np.unravel_index(_places(value, path)[key], value.shape) if value.ndim else ()
+        return _places(value, path, key)
 
     def _write(self, path: Path, key: Any, value: Any) -> None:
         handle = self.contents if is_traced(self.contents) else constant(self.contents)
@@ -311,7 +332,7 @@ class Accumulator:
         if not is_traced(self.contents) and not is_traced(x_bar):
             self.contents += x_bar
             return self
-        return Accumulator(same(self.contents + x_bar))
+        return Accumulator((self.contents + x_bar).reading())
 
 
 def _is_window(part: Any, whole: np.ndarray[Any, Any]) -> bool:
@@ -359,7 +380,9 @@ def _set_pull(cotangents: Any, node: Node, y_bar: Any) -> None:
     mine = Accumulator.of(y_bar)
     value_bar = mine.take(path, key)
     if may_repeat(key):
-        value_bar = value_bar * _was_written_last(key, mine, path)
+        # Of values that were written to one place the last stayed.
+        is_last = places_of(key, np.shape(follow(mine.contents, path))).is_last(np.ndim(value_bar))
+        value_bar = value_bar if is_last is None else value_bar * is_last
     if shape or type(value_bar) is not np.float64:
         # NumPy lets a value have axes of length 1 in front that the place does not have.
         shorter = shape[max(0, len(shape) - len(shape_of(value_bar))) :]
@@ -367,15 +390,6 @@ def _set_pull(cotangents: Any, node: Node, y_bar: Any) -> None:
         value_bar = value_bar if shorter == shape else np.reshape(value_bar, shape)
     deposit(cotangents, written[0], value_bar)
     _pass_on(cotangents, before, mine)
-
-
-def _was_written_last(key: Any, mine: Accumulator, path: Path) -> Any:
-    """Of values that were written to one place, 1 for the last, which stayed, and 0 for the others."""
-    places = follow(np.zeros(np.shape(mine.value), int), path)
-    places = np.zeros(places.shape, int)
-    order = np.arange(places[key].size).reshape(places[key].shape)
-    places[key] = order
-    return np.asarray(places[key] == order, float)
 
 
 def _overwrite_pull(cotangents: Any, node: Node, y_bar: Any) -> None:
