@@ -21,7 +21,16 @@ from typing import Any
 
 from .harness import Report, Row
 
-NAMES = ("eager_overhead", "read_loop", "fill_loop", "primal_ratio", "memory_per_op", "taylor", "import_time")
+NAMES = (
+    "eager_overhead",
+    "read_loop",
+    "fill_loop",
+    "primal_ratio",
+    "memory_per_op",
+    "taylor",
+    "nested_derivatives",
+    "import_time",
+)
 RESULTS = Path(__file__).with_name("results")
 LIBRARIES = ("retrograde", "numpy", "autograd", "mygrad", "torch", "jax", "numba", "scipy")
 
