@@ -9,7 +9,6 @@ it ends, though p may be made of y, and of functions whose derivatives lead on w
 from __future__ import annotations
 
 import functools
-import inspect
 import operator
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
@@ -18,15 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.rules.products import has_nan
-from retrograde.rules.table import Elementwise, Linear, Multilinear
+from retrograde.rules.table import Elementwise, General, Linear, Multilinear
+from retrograde.taylor.at_once import at_once
 from retrograde.taylor.recurrences import ELEMENTARY, over
-from retrograde.taylor.series import Series, added, aligned, convolution, convolved, is_careful, scaled, workshop
+from retrograde.taylor.rules import AFFINE, MULTILINEAR, parameters_of
+from retrograde.taylor.series import Series, added, convolved, scaled, workshop
 from retrograde.trace.call import Binding, Operand, distribute
 from retrograde.trace.constant import constant, released
 from retrograde.trace.handle import HANDLES, Traced, like_of, make
 from retrograde.trace.level import Level, Node, set_aside, some_are_asked
-from retrograde.trace.writing import READ, READ_ONE, Path, follow, write, write_part
+from retrograde.trace.writing import Path, follow, write, write_part
 
 
 class TaylorLevel(Level):
@@ -42,7 +42,7 @@ class TaylorLevel(Level):
         aside = set_aside(self, ()) if some_are_asked() else None
         if aside is not None:
             return aside(y)
-        return make(y, self.carried(lambda: self.series_of_node(y, node), True), self)
+        return make(y, self.carried_node(y, node), self)
 
     def apply(self, binding: Binding, active: list[Operand]) -> Any:
         self.number()  # raises, once the transform has ended
@@ -55,6 +55,10 @@ class TaylorLevel(Level):
         if not isinstance(y, tuple | list):
             return make(y, series, self)
         return distribute(y, lambda i, value: make(value, series[i], self))
+
+    def carried_node(self, y: Any, node: Node) -> Series:
+        """The series of a node. Most are had at once; what cannot be is carried out as any other operation."""
+        return at_once(y, node, self.order) or self.carried(lambda: self.series_of_node(y, node), True)
 
     def carried(self, work: Callable[[], Any], repeatable: bool) -> Any:
         """The series that `work` defines, with all their coefficients; a user's own rule is not `repeatable`."""
@@ -90,10 +94,6 @@ class TaylorLevel(Level):
         series = Series(y, self.order)
         if not self.order:
             return series
-        if rule.function in (np.multiply, np.square) and all(active):
-            whole = convolution(operands[0], operands[-1], self.order) if series.is_stacked else None
-            if whole is not None:
-                return series.fill(whole)
         recurrence = ELEMENTARY.get(rule.function)
         step = recurrence(series, *operands) if recurrence is not None else None
         if type(step) is Series:
@@ -101,20 +101,7 @@ class TaylorLevel(Level):
         if step is not None:
             series.step = step  # type: ignore[assignment]
             return series
-        if are_constant(rule, active):
-            terms = [
-                (constant_partial(partial, operands), False, x)
-                for partial, is_active, x in zip(rule.partials, active, operands, strict=True)
-                if is_active
-            ]
-        else:
-            terms = self.terms(y, series, rule, active, operands)
-        if series.is_stacked and all(
-            not is_series and x.is_stacked and x.known == self.order for p, is_series, x in terms
-        ):
-            whole = constant_combination([(p, x) for p, _, x in terms])
-            if whole is not None:
-                return series.fill(whole)
+        terms = self.terms(y, series, rule, active, operands)
         series.step = lambda k: step_of_terms(terms, k)
         return series
 
@@ -138,10 +125,6 @@ class TaylorLevel(Level):
         """The series of a node that is linear in its one link: a read."""
         op, x = node[1], node[2]
         series = Series(y, self.order)
-        if x.is_stacked and x.known == self.order and series.is_stacked:
-            key = node[3] if op is READ_ONE else node[4] if op is READ and not node[3] else None
-            if is_basic(key):
-                return series.fill(x.c[(slice(None), *(key if type(key) is tuple else (key,)))])
 
         def step(k: int) -> Any:
             c = x.at(k)
@@ -156,20 +139,24 @@ class TaylorLevel(Level):
         """The series of the result, or one for each output."""
         y, rule = binding.y, binding.rule
         links = [operand.traced.link for operand in active]
-        if rule.function in _MULTILINEAR or (isinstance(rule, Multilinear) and len(active) > 1):
+        if rule.function in MULTILINEAR or (isinstance(rule, Multilinear) and len(active) > 1):
             return Series(y, self.order, lambda k: products(binding, active, links, k))
-        if isinstance(rule, Linear) or rule.function in _AFFINE:
+        if isinstance(rule, Linear) or rule.function in AFFINE:
             return self.mapped(binding, active, links)
         return self.pushed(binding, active, links)
 
     def mapped(self, binding: Binding, active: list[Operand], links: list[Series]) -> Any:
         """Of a linear function: the function of each coefficient."""
 
+        rule = binding.rule
+        push = rule.pushforward(binding.y, *binding.args, **binding.kwargs) if isinstance(rule, General) else None
+
         @functools.cache
         def coefficient(k: int) -> Any:
             if all(x.at(k) is None for x in links):
                 return None
-            return binding.push(binding.tangents(active, [x.value(k) for x in links]))
+            dots = binding.tangents(active, [x.value(k) for x in links])
+            return binding.push(dots) if push is None else push(*dots)
 
         return self.outputs(binding.y, coefficient)
 
@@ -312,6 +299,9 @@ class InnerLevel(TaylorLevel):
     def of(level: TaylorLevel) -> InnerLevel:
         return level if isinstance(level, InnerLevel) else InnerLevel(level.order)
 
+    def carried_node(self, y: Any, node: Node) -> Series:
+        return self.series_of_node(y, node)
+
     def carried(self, work: Callable[[], Any], repeatable: bool) -> Any:
         return work()
 
@@ -393,27 +383,6 @@ def step_of_terms(terms: list[tuple[Any, bool, Series]], k: int) -> Any:
     return total
 
 
-def constant_combination(terms: list[tuple[Any, Series]]) -> np.ndarray[Any, Any] | None:
-    """All coefficients of a sum of constants times series at once."""
-    total: Any = None
-    for p, x in terms:
-        if type(p) in HANDLES:
-            return None
-        c = aligned(x.c, np.ndim(p) + 1)
-        if type(p) is float and abs(p) == 1:
-            term = c if p == 1 else -c
-        else:
-            term = c * p
-            if is_careful() and has_nan(term):
-                term = np.where(c == 0, 0.0, term)
-        if total is None:
-            total = term
-        else:
-            ndim = max(term.ndim, total.ndim)
-            total = aligned(total, ndim) + aligned(term, ndim)
-    return total  # type: ignore[no-any-return]
-
-
 def products(binding: Binding, active: list[Operand], links: list[Series], k: int) -> Any:
     """Coefficient k of a function that is linear in each operand: the sum over all k₁ + k₂ + … = k."""
     total = None
@@ -433,36 +402,3 @@ def compositions(k: int, parts: int) -> tuple[tuple[int, ...], ...]:
     if parts == 1:
         return ((k,),)
     return tuple((j, *rest) for j in range(k + 1) for rest in compositions(k - j, parts - 1))
-
-
-@functools.cache
-def parameters_of(partial: Callable[..., Any]) -> tuple[str, ...]:
-    return tuple("a" if name == "x" else name for name in inspect.signature(partial).parameters)
-
-
-@functools.cache
-def are_constant(rule: Elementwise, active: tuple[bool, ...]) -> bool:
-    """Whether the partial derivatives in the active arguments are made of the others alone, as those of a sum are."""
-    constants = {name for name, is_active in zip("abc", active, strict=False) if not is_active}
-    return all(
-        not callable(partial) or constants.issuperset(parameters_of(partial))
-        for partial, is_active in zip(rule.partials, active, strict=True)
-        if is_active
-    )
-
-
-def constant_partial(partial: Any, operands: list[Any]) -> Any:
-    return partial(*(operands["abc".index(name)] for name in parameters_of(partial))) if callable(partial) else partial
-
-
-def is_basic(key: Any) -> bool:
-    """Whether an index is made of integers, slices, `...` and new axes."""
-    if type(key) is tuple:
-        return all(map(is_basic, key))
-    return type(key) is int or key is Ellipsis or type(key) is slice
-
-
-# Functions whose rules are `general` for the sake of an argument, and which are linear up to a constant otherwise;
-# and products.
-_AFFINE = frozenset({np.sum, np.add.reduce})
-_MULTILINEAR = frozenset({np.einsum})

@@ -19,8 +19,9 @@ import numpy as np
 
 from retrograde.rules.numpy_transcendental import LN_2, LN_10, softmax2_of_two, softmax_of_two
 from retrograde.rules.table import Function
+from retrograde.taylor.rules import is_natural, repeated_product
 from retrograde.taylor.series import Series, Step, added, convolved, quotient, scaled
-from retrograde.trace.handle import HANDLES, plain
+from retrograde.trace.handle import plain
 
 # A recurrence may also know the whole series already.
 Recurrence = Callable[..., Step | Series | None]
@@ -86,7 +87,7 @@ def cbrt(y: Series, x: Series) -> Step | None:
 
 def power(y: Series, a: Any, b: Any) -> Step | None:
     if not is_series(b):
-        if type(b) not in HANDLES and np.ndim(b) == 0 and 0 <= np.real(b) <= _MOST and b == np.rint(np.real(b)):
+        if is_natural(b):
             return power_of_integer(a, int(np.real(b)))
         return power_of_constant(y, a, b)
     base = plain(a.first if is_series(a) else a)
@@ -103,23 +104,8 @@ def power(y: Series, a: Any, b: Any) -> Step | None:
     return exp(y, exponent)
 
 
-# Integer exponents up to this are products of squares; beyond, a zero base is left to the partial derivatives.
-_MOST = 1 << 10
-
-
 def power_of_integer(x: Series, n: int) -> Step:
-    """By repeated squaring, which no zero of x disturbs."""
-    if n == 0:
-        return lambda k: None
-    result, squares = None, x
-    while True:
-        if n & 1:
-            result = squares if result is None else _product(result, squares)
-        n >>= 1
-        if not n:
-            assert result is not None
-            return result.at
-        squares = _product(squares, squares)
+    return repeated_product(x, n, _product).at if n else lambda k: None
 
 
 def _product(a: Series, b: Series) -> Series:

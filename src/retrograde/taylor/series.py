@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from retrograde.rules.products import has_nan
-from retrograde.trace.handle import HANDLES, like_of, make
+from retrograde.trace.handle import HANDLES, like_of
 from retrograde.trace.ops import match, shows_nan, times
 
 # A coefficient from those before it; None says that it is zero.
@@ -58,6 +58,15 @@ class Series:
             shape, dtype = like_of(first)
             self.c = np.zeros((order + 1, *shape), dtype)
             self.c[0] = first
+
+    @staticmethod
+    def complete_with(c: np.ndarray[Any, Any]) -> Series:
+        """The series of all these coefficients, in an array that is its own."""
+        series = Series.__new__(Series)
+        series.order = series.known = len(c) - 1
+        series.step, series.solid, series._flags, series._slope, series._partners = None, 1, [], None, None
+        series.c = c
+        return series
 
     @property
     def is_stacked(self) -> bool:
@@ -161,7 +170,12 @@ class Series:
     def shows_nan(self) -> bool:
         """Whether a NaN may be among the coefficients; infinities of both signs look like one."""
         if self.is_stacked:
-            total = self.c[1:].sum()
+            higher = self.c[1:]
+            if higher.size < _SMALL:
+                flat = higher.reshape(-1)
+                total = flat.dot(flat)
+            else:
+                total = higher.sum()
             return bool(total != total)
         return any(c is not None and shows_nan(c) for c in self.c)
 
@@ -210,8 +224,11 @@ def is_careful() -> bool:
     return _WORKSHOP.get().careful
 
 
+_SMALL = 1 << 12  # beyond, the sum is as quick, and starts no threads
+
+
 def _same(x: Any) -> Any:
-    return make(x.primal, x.link, x.level) if type(x) in HANDLES else x
+    return x.reading() if type(x) in HANDLES else x
 
 
 def aligned(c: np.ndarray[Any, Any], ndim: int) -> np.ndarray[Any, Any]:
@@ -262,30 +279,6 @@ def _sum_of_products(a: Series, b: Series, low: int, high: int, k: int) -> Any:
         product = times(x, y) if j >= a.solid else times(y, x)
         total = product if total is None else total + product
     return total
-
-
-def convolution(a: Series, b: Series, order: int) -> np.ndarray[Any, Any] | None:
-    """All coefficients of a product at once; None where they have to be taken one by one."""
-    if not (a.is_stacked and b.is_stacked and a.known >= order and b.known >= order) or is_careful():
-        return None
-    ndim = max(a.c.ndim, b.c.ndim)
-    x, y = aligned(a.c, ndim), aligned(b.c, ndim)
-    shape = np.broadcast_shapes(x.shape[1:], y.shape[1:])
-    if x[0].size * (order + 1) > _MOST_AT_ONCE:
-        return None
-    # Row k of the matrix of one factor is xₖ, xₖ₋₁, …, x₀, 0, …: a window that moves back over zeros and x.
-    padded = np.zeros((2 * order + 1, *x.shape[1:]), x.dtype)
-    padded[order:] = x
-    step = padded.strides[0]
-    matrix = np.lib.stride_tricks.as_strided(
-        padded[order:], (order + 1, order + 1, *x.shape[1:]), (step, -step, *padded.strides[1:])
-    )
-    product = matrix @ y if ndim == 1 else np.einsum("kj...,j...->k...", matrix, y)
-    return product.reshape(order + 1, *shape)
-
-
-_MOST_AT_ONCE = 1 << 12
-"""Coefficients beyond which the zeros of the matrix cost more than the calls that it saves."""
 
 
 def quotient(numerator: Any, denominator: Any) -> Any:
