@@ -28,6 +28,7 @@ from retrograde import (
     jvp,
     param,
     pullback,
+    taylor,
 )
 
 LONG = "RETROGRADE_LONG" in os.environ
@@ -181,6 +182,24 @@ class Modes:
         y_dot = jvp(lambda *xs: jvp(self.f, xs, tuple(self.v))[1], tuple(self.xs), tuple(self.w))[1]
         yield "jvp of jvp", y_dot, self.truth.second()
 
+    def series(self) -> Any:
+        y, slope, bend = self._taylor(self.v)
+        yield "value in taylor", y, self.truth.value
+        yield "taylor", slope, self.wanted @ self.truth.v
+        both = self._taylor([np.add(v, w) for v, w in zip(self.v, self.w, strict=True)])[2]
+        yield "bend of taylor", both - bend - self._taylor(self.w)[2], self.truth.second()
+
+    def _taylor(self, v: Any) -> Any:
+        return taylor(lambda xs: self.f(*xs), self.xs, list(v), 2)
+
+    def reverse_over_series(self) -> Any:
+        g = gradient(lambda *xs: taylor(lambda xs: self.f(*xs), list(xs), self.v, 2)[1] * 1.0, *self.xs)
+        yield "gradient of taylor", _flat(g, self.program) @ self.truth.w, self.truth.second()
+
+    def series_over_reverse(self) -> Any:
+        coefficients = taylor(lambda xs: _dot(gradient(self.f, *xs), self.w), self.xs, self.v, 1)
+        yield "taylor of gradient", coefficients[1], self.truth.second()
+
     # The arguments of these are not the function's own, so that it writes into copies. A copy of what does not lie
     # densely does, and NumPy then gives other views of it.
 
@@ -219,6 +238,9 @@ PURE = (
     "reverse_over_reverse",
     "reverse_over_forward",
     "forward_over_forward",
+    "series",
+    "reverse_over_series",
+    "series_over_reverse",
 )
 
 
