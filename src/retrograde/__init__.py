@@ -23,6 +23,7 @@ from retrograde.errors import (
     RetrogradeWarning,
     ScalarError,
     SeedError,
+    SparsityError,
     UnsupportedArgumentError,
 )
 from retrograde.forward.jvp import jvp, pushforward
@@ -39,6 +40,7 @@ from retrograde.tools.hooks import hook, showgrad
 from retrograde.tools.jacobian import diaghessian, hessian, jacobian, withjacobian
 from retrograde.tools.primitive import primitive
 from retrograde.tools.products import hvp, linear_operator, linearize, vhp
+from retrograde.tools.sparse import sparse_hessian, sparse_jacobian
 from retrograde.trace.handle import data
 from retrograde.trace.interception import options
 
@@ -68,6 +70,7 @@ __all__ = [
     "RetrogradeWarning",
     "ScalarError",
     "SeedError",
+    "SparsityError",
     "UnsupportedArgumentError",
     "back",
     "checkpointed",
@@ -92,6 +95,8 @@ __all__ = [
     "pullback",
     "pushforward",
     "showgrad",
+    "sparse_hessian",
+    "sparse_jacobian",
     "taylor",
     "value_and_grad",
     "vhp",

@@ -3,6 +3,7 @@
 RetrogradeError
 ├── ScalarError            (TypeError)            a loss that is not one real number
 ├── LossError              (ValueError)           an infinite or a NaN loss
+├── SparsityError          (ValueError)           a derivative outside of its sparsity pattern
 ├── SeedError              (ValueError)           a seed whose shape is not the output's
 ├── AlreadyUsedError       (RuntimeError)         a second sweep of a graph that was freed
 ├── EndedError             (RuntimeError)         a traced value that outlived its transform
@@ -73,6 +74,10 @@ class LossError(RetrogradeError, ValueError):
 
 class SeedError(RetrogradeError, ValueError):
     """A seed does not have the shape or the structure of the output."""
+
+
+class SparsityError(RetrogradeError, ValueError):
+    """A derivative has entries outside of the sparsity pattern that it was to be compressed by."""
 
 
 class AlreadyUsedError(RetrogradeError, RuntimeError):

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from retrograde.trace.call import Binding, Operand, distribute
-from retrograde.trace.constant import constant, released
 from retrograde.trace.handle import Traced, is_traced, like_of, make
 from retrograde.trace.level import Level, Node, set_aside, some_are_asked
 from retrograde.trace.ops import shows_nan
-from retrograde.trace.writing import Path, follow, write
+from retrograde.trace.writing import Path, follow, write_array
 
 
 class ForwardLevel(Level):
@@ -49,12 +48,7 @@ class ForwardLevel(Level):
         return follow(link, path)
 
     def write_link(self, x: Traced, path: Path, key: Any, value: Any) -> None:
-        tangent = x.link.reading() if is_traced(x.link) else constant(np.asarray(x.link))
-        x.link = None
-        try:
-            write(tangent, path, key, value.link if is_traced(value) and value.level is self else 0.0)
-        finally:
-            x.link = released(tangent)
+        write_array(x, path, key, value.link if is_traced(value) and value.level is self else 0.0)
 
     def shows_nan(self, link: Any) -> bool:
         return shows_nan(link)

@@ -20,10 +20,10 @@ _WORTH_PLANNING = 2**17  # multiplications from which a plan that uses BLAS pays
 
 
 @lru_cache(maxsize=1024)
-def _explicit(subscripts: str, ndims: tuple[int, ...]) -> tuple[tuple[str, ...], str]:
+def explicit(subscripts: str, ndims: tuple[int, ...]) -> tuple[tuple[str, ...], str]:
     """The labels of each operand and of the output, with a letter for every dimension of an ellipsis.
 
-    >>> _explicit("...i,ij", (2, 2))
+    >>> explicit("...i,ij", (2, 2))
     (('zi', 'ij'), 'zj')
     """
     subscripts = subscripts.replace(" ", "")
@@ -48,7 +48,7 @@ def _sublist(labels: Any) -> str:
     return "".join("..." if label is Ellipsis else _LETTERS[int(label)] for label in labels)
 
 
-def _read(operands: tuple[Any, ...]) -> tuple[str, list[int]]:
+def read(operands: tuple[Any, ...]) -> tuple[str, list[int]]:
     """The subscripts as a string, and the places of the arrays among the arguments, in either form of the call."""
     if isinstance(operands[0], str):
         return operands[0], list(range(1, len(operands)))
@@ -67,8 +67,8 @@ def einsum_pullback(y: Any, *operands: Any, optimize: Any = False) -> Any:
 
     Returns: y_bar -> a cotangent for each argument that is an array, `None` in the places of subscripts.
     """
-    subscripts, places = _read(operands)
-    inputs, output = _explicit(subscripts, tuple(np.ndim(operands[place]) for place in places))
+    subscripts, places = read(operands)
+    inputs, output = explicit(subscripts, tuple(np.ndim(operands[place]) for place in places))
     # A path was found for the operands in their order; the cotangent stands last, so that it has to be found again.
     plan = optimize if isinstance(optimize, (bool, str)) else True
 

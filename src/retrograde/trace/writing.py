@@ -86,6 +86,16 @@ def write(x: Traced, path: Path, key: Any, value: Any) -> None:
         level.write_link(x, path, key, value)
 
 
+def write_array(x: Traced, path: Path, key: Any, value: Any) -> None:
+    """`follow(x.link, path)[key] = value`, for levels whose links are arrays of the shapes of their values."""
+    link = x.link.reading() if is_traced(x.link) else constant(np.asarray(x.link))
+    x.link = None
+    try:
+        write(link, path, key, value)
+    finally:
+        x.link = released(link)
+
+
 def _write_primal(x: Traced, path: Path, key: Any, value: Any) -> None:
     lower = x.primal
     if is_traced(lower):

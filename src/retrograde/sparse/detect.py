@@ -1,0 +1,53 @@
+"""Finding the pattern of a function: one run, in which every element knows which inputs it depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from retrograde.sparse.elimination import contents
+from retrograde.sparse.level import PatternLevel
+from retrograde.trace.handle import is_traced, shape_of
+from retrograde.trace.interception import traceable
+from retrograde.trace.running import run
+from retrograde.trace.structure import Inputs, flatten, is_variable, unflatten
+from retrograde.trace.views import settled, snapshot
+
+
+def detect(
+    f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], n: int, exact: bool
+) -> tuple[Any, tuple[Any, Any]]:
+    """The value of `f(*args, **kwargs)`, and its pattern as `(indptr, indices)` of a CSR matrix.
+
+    Rows are the numbers of the value, columns the `n` numbers of the arguments, both leaf after leaf in C order.
+
+    Args:
+        exact: whether the pattern is that of this very run, in which `np.maximum` takes the one argument and not the
+            other; otherwise of every run that takes the same branches.
+    """
+    level = PatternLevel(n, exact)
+    first = 1
+
+    def lift(primal: Any) -> Any:
+        nonlocal first
+        shape = shape_of(primal)
+        size = int(np.prod(shape))
+        numbers = np.arange(first, first + size).reshape(shape)[()]
+        first += size
+        return level.lift(snapshot(primal), numbers)
+
+    inputs = Inputs(args, lift)
+    f = traceable(f)
+    outputs = run(level, lambda: settled(f(*inputs.args, **kwargs)), f)
+    leaves, structure = flatten(outputs)
+    rows = [_numbers(level, leaf) for leaf in leaves if is_variable(leaf)]
+    values = [leaf.primal if is_traced(leaf) and leaf.level is level else leaf for leaf in leaves]
+    return unflatten(structure, values), contents(level.sets, np.concatenate([np.zeros(0, int), *rows]))
+
+
+def _numbers(level: PatternLevel, leaf: Any) -> Any:
+    if is_traced(leaf) and leaf.level is level:
+        return np.ravel(level.numbers(leaf.link))
+    return np.zeros(int(np.prod(shape_of(leaf))), int)

@@ -1,0 +1,439 @@
+"""Sparse Jacobians and Hessians: the pattern is found, coloured, and filled by a few products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from retrograde.errors import InputError, MissingExtraError, MissingRuleError, SparsityError
+from retrograde.forward.jvp import jvp, pushforward
+from retrograde.reverse.gradient import grad
+from retrograde.reverse.pullback import pullback
+from retrograde.sparse.compression import Compression
+from retrograde.sparse.pattern import Pattern
+from retrograde.tools.jacobian import check_holomorphic
+from retrograde.tools.vectors import Layout, checked_output
+from retrograde.trace.handle import is_traced
+from retrograde.trace.running import interruptible
+from retrograde.trace.structure import flatten
+
+
+def sparse_jacobian(
+    f: Callable[..., Any],
+    /,
+    *args: Any,
+    pattern: str = "run",
+    sparsity: Any = None,
+    mode: str = "auto",
+    check: bool = True,
+    format: str = "csr",
+    **kwargs: Any,
+) -> Any:
+    """The Jacobian of `f` as a `scipy.sparse` array, at the cost of a few passes however many columns it has.
+
+    One run of `f` finds which output depends on which input. Columns that share no row are found by one pass together
+    (a colour), and so are rows, in reverse mode. Rows and columns are the numbers of the output and of an argument,
+    leaf after leaf, each in C order.
+
+    Args:
+        f: returns a number, an array or a nested container of these.
+        *args: numbers, arrays, and nested containers. None at all: a function of them, with a method `prepare`.
+        pattern: "run", the pattern of this very run: of `np.maximum`, `np.where`, sorting and the like only what was
+            chosen counts. Or "all", which holds for every run: whatever could have been chosen counts.
+        sparsity: the pattern, where you know it: a sparse matrix or an array, of which entries that are not zero count.
+            One for each argument, in a tuple, where there are several.
+        mode: "forward" (one pass a colour of columns), "reverse" (of rows), "both" (the fullest rows in reverse mode,
+            the rest in forward mode), or "auto": the fewest passes.
+        check: compare with one pass more, along a random direction, so that a wrong pattern cannot pass.
+        format: of the result, as `scipy.sparse` names them.
+        **kwargs: passed to `f`.
+
+    Returns:
+        A `csr_array` of shape (size of the output, size of the argument), a tuple of these for several arguments. The
+        entries of the pattern are stored, zero or not.
+
+    Raises:
+        SparsityError: the Jacobian has entries outside of the pattern.
+        MissingExtraError: SciPy is not installed.
+        InputError: an argument is traced (sparse matrices hold plain numbers).
+
+    Where it is wanted at many points, pattern and colours are found once: `jac = sparse_jacobian(f).prepare(x)`, then
+    `jac(x)`. Its attributes `sparsity`, `passes` and `mode` say what was found.
+
+    >>> sparse_jacobian(lambda x: x[1:] * x[:-1], np.array([1.0, 2.0, 3.0])).toarray()
+    array([[2., 1., 0.],
+           [0., 3., 2.]])
+    """
+    if mode not in ("auto", "forward", "reverse", "both"):
+        raise InputError(f"mode={mode!r} is none of 'auto', 'forward', 'reverse' and 'both'")
+    return _called(SparseFunction(_Jacobian, f, _Options(pattern, sparsity, mode, check, format), kwargs), args)
+
+
+def sparse_hessian(
+    f: Callable[..., Any],
+    /,
+    *args: Any,
+    pattern: str = "run",
+    sparsity: Any = None,
+    check: bool = True,
+    format: str = "csr",
+    **kwargs: Any,
+) -> Any:
+    """The Hessian of `f` as a `scipy.sparse` array, at the cost of a few products with it.
+
+    The pattern is that of the gradient's dependence, found by one run of `gradient`; products are forward over reverse
+    (reverse over reverse where a rule has no pushforward); symmetry is used, so that a star colouring is enough.
+
+    Args:
+        f: returns one finite real number.
+        *args, pattern, sparsity, check, format, **kwargs: as for `sparse_jacobian`.
+
+    Returns:
+        A square `csr_array`, symmetric to the last digit; for several arguments a tuple of tuples of blocks.
+
+    Raises: as `sparse_jacobian`.
+
+    >>> sparse_hessian(lambda x: np.sum(x[1:] * x[:-1] ** 2), np.array([1.0, 2.0, 3.0])).toarray()
+    array([[4., 2., 0.],
+           [2., 6., 4.],
+           [0., 4., 0.]])
+    """
+    return _called(SparseFunction(_Hessian, f, _Options(pattern, sparsity, "forward", check, format), kwargs), args)
+
+
+class _Options:
+    """The options of both; each means what the docstrings above say."""
+
+    __slots__ = ("check", "exact", "format", "mode", "sparsity")
+
+    def __init__(self, pattern: str, sparsity: Any, mode: str, check: bool, format: str) -> None:
+        if pattern not in ("run", "all"):
+            raise InputError(f"pattern={pattern!r} is neither 'run' nor 'all'", "sparsity=, for a pattern of your own")
+        self.exact = pattern == "run"
+        self.sparsity = sparsity
+        self.mode = mode
+        self.check = check
+        self.format = format
+
+
+class SparseFunction:
+    """A function that computes a sparse derivative: `sparse_jacobian(f)`, `sparse_hessian(f)`."""
+
+    __slots__ = ("_f", "_kind", "_kwargs", "_options")
+
+    def __init__(
+        self, kind: type[PreparedSparse], f: Callable[..., Any], options: _Options, kwargs: dict[str, Any]
+    ) -> None:
+        self._kind = kind
+        self._f = f
+        self._options = options
+        self._kwargs = kwargs
+
+    @interruptible
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.prepare(*args, **kwargs)(*args)
+
+    @interruptible
+    def prepare(self, *args: Any, **kwargs: Any) -> PreparedSparse:
+        """The same with pattern and colours found once, here, to be called at many points."""
+        if not args:
+            raise InputError(f"{self._kind.name} is prepared at a point; no argument was given")
+        return self._kind(self._f, self._options, args, self._kwargs | kwargs)
+
+    def __repr__(self) -> str:
+        return f"<{self._kind.name} of {getattr(self._f, '__name__', self._f)!r}>"
+
+
+def _called(function: SparseFunction, args: tuple[Any, ...]) -> Any:
+    return function(*args) if args else function
+
+
+class PreparedSparse:
+    """A sparse derivative whose pattern and colours are found; call it at any point of the same shapes.
+
+    Attributes:
+        passes: how many passes one call costs, beside the check.
+        mode: "forward", "reverse" or "both".
+        sparsity: the pattern, a sparse array of booleans, over the numbers of all arguments.
+    """
+
+    name: str
+    what: str
+
+    def __init__(self, f: Callable[..., Any], options: _Options, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        _require_scipy(self.name)
+        _refuse_traced(self.name, args)
+        self._f = f
+        self._options = options
+        self._kwargs = kwargs
+        self._columns = Layout(args)
+        self._compression = self._compressed(self._pattern(args))
+
+    def _pattern(self, args: tuple[Any, ...]) -> Pattern:
+        """The pattern at `args`, found or given, over the numbers of all arguments."""
+        raise NotImplementedError
+
+    def _compressed(self, pattern: Pattern) -> Compression:
+        raise NotImplementedError
+
+    def _push(self, args: tuple[Any, ...], kwargs: dict[str, Any], directions: Any) -> list[Any]:
+        """The products J v with the directions, as vectors."""
+        raise NotImplementedError
+
+    def _back(self, args: tuple[Any, ...], kwargs: dict[str, Any], seeds: Any) -> list[Any]:
+        """The products uᵀJ with the seeds, as vectors."""
+        raise NotImplementedError
+
+    def _split(self, matrix: Any, places: list[slice]) -> Any:
+        """The matrix of each argument; `places` are their columns."""
+        raise NotImplementedError
+
+    @property
+    def sparsity(self) -> Any:
+        from scipy.sparse import csr_array
+
+        pattern = self._compression.pattern
+        return csr_array((np.ones(pattern.nnz, bool), pattern.indices.copy(), pattern.indptr.copy()), pattern.shape)
+
+    @property
+    def passes(self) -> int:
+        return self._compression.passes
+
+    @property
+    def mode(self) -> str:
+        return self._compression.mode
+
+    @interruptible
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        _refuse_traced(self.name, args)
+        if Layout(args) != self._columns:
+            raise InputError(
+                f"{self.name} was prepared for arguments of other shapes or containers",
+                f"{self.name}(f).prepare(...) at arguments of these shapes",
+            )
+        matrix = self._filled(args, self._kwargs | kwargs)
+        ends = np.cumsum([Layout(arg).size for arg in args]).tolist()
+        return self._split(matrix, [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)])
+
+    def _filled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The matrix over all arguments, as CSR."""
+        from scipy.sparse import csr_array
+
+        compression = self._compression
+        pattern = compression.pattern
+        directions, seeds = compression.directions(), compression.seeds()
+        # The direction of the check goes along with the others.
+        by_columns = len(directions) > 0 or not len(seeds)
+        random = _random(pattern.shape[1 if by_columns else 0])[None] if self._options.check else np.zeros((0, 0))
+        if by_columns and len(random):
+            directions = np.concatenate([directions, random])
+        elif len(random):
+            seeds = np.concatenate([seeds, random])
+        pushed = self._push(args, kwargs, directions) if len(directions) else []
+        pulled = self._back(args, kwargs, seeds) if len(seeds) else []
+        for product, size in (*((p, pattern.shape[0]) for p in pushed), *((p, pattern.shape[1]) for p in pulled)):
+            self._check_product(product, size)
+        checked = (pushed if by_columns else pulled).pop() if len(random) else None
+        entries = compression.entries(pushed, pulled)
+        matrix = csr_array((entries, pattern.indices.copy(), pattern.indptr.copy()), pattern.shape)
+        if checked is not None:
+            self._compare(matrix if by_columns else matrix.T.tocsr(), random[0], checked, by_columns)
+        return matrix
+
+    def _check_product(self, product: Any, size: int) -> None:
+        if is_traced(product):
+            raise _traced_error(self.name, "the function closes over a traced value")
+        if len(product) != size:
+            raise InputError(
+                f"the function of {self.name} returns {len(product)} numbers now; its pattern has {size} rows",
+                f"{self.name}(f).prepare(...) at this point",
+            )
+
+    def _compare(self, matrix: Any, v: Any, product: Any, by_columns: bool) -> None:
+        """Refuse a matrix whose product with a random direction is not that of the function."""
+        line = "row" if by_columns else "column"
+        by_pattern = matrix @ v
+        scale = abs(matrix) @ np.abs(v)
+        epsilon = np.finfo(product.dtype).eps
+        # Rounding differs by far less; a missing entry by far more, unless it is nothing beside the others of its row.
+        with np.errstate(invalid="ignore"):
+            allowed = epsilon**0.4 * scale + epsilon**0.75 * np.max(scale, initial=0, where=np.isfinite(scale))
+            wrong = np.abs(by_pattern - product) > allowed
+        # Where the sum is not finite the entries themselves show it; where the product alone is not, one is missing.
+        wrong |= np.isfinite(by_pattern) & ~np.isfinite(product)
+        if not wrong.any():
+            return
+        worst = int(np.argmax(np.where(wrong, np.abs(by_pattern - product), 0)))
+        count = int(wrong.sum())
+        also = f", and {count - 1} {line}s more" if count > 1 else ""
+        ways = (
+            ("a larger sparsity=, or none: then it is found",)
+            if self._options.sparsity is not None
+            else (
+                f"{self.name}(f).prepare(...) again at this point, if another branch was taken",
+                "pattern='all', which holds whichever of its arguments np.maximum, np.where and the like choose",
+                "the same value of f for the same argument, if it draws random numbers",
+            )
+        )
+        raise SparsityError(
+            f"the {self.what} has entries outside of its pattern in {line} {worst}{also}: "
+            f"along a random direction it is {product[worst]:.6g}, by the pattern {by_pattern[worst]:.6g}",
+            *ways,
+        )
+
+
+class _Jacobian(PreparedSparse):
+    name = "sparse_jacobian"
+    what = "Jacobian"
+
+    def _pattern(self, args: tuple[Any, ...]) -> Pattern:
+        given = self._options.sparsity
+        if given is None:
+            y, (indptr, indices) = _detected(self._f, args, self._kwargs, self._columns.size, self._options)
+            rows = Layout(checked_output(y, self.name))
+            return Pattern(indptr, indices, (rows.size, self._columns.size))
+        rows = Layout(checked_output(pushforward(self._f, *args, **self._kwargs)[0], self.name))
+        if len(args) == 1:
+            return Pattern.of(given, (rows.size, self._columns.size), self.what)
+        return Pattern.beside([Pattern.of(g, (rows.size, Layout(a).size), self.what) for g, a in _paired(given, args)])
+
+    def _compressed(self, pattern: Pattern) -> Compression:
+        mode = self._options.mode
+        if self._columns.dtype.kind == "c":
+            if mode in ("reverse", "both"):
+                raise InputError(f"mode={mode!r} is for real arguments", "mode='forward'")
+            mode = "forward"
+        return Compression.of_jacobian(pattern, mode)
+
+    def _filled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._columns.dtype.kind == "c":
+            check_holomorphic(
+                lambda z: Layout(y := self._f(*self._columns.split(z), **kwargs)).join(y), (self._columns.join(args),)
+            )
+        try:
+            return super()._filled(args, kwargs)
+        except MissingRuleError:
+            if self._options.mode != "auto" or not len(self._compression.directions()):
+                raise
+            # A rule without a pushforward: what is left is reverse mode.
+            self._compression = Compression.of_jacobian(self._compression.pattern, "reverse")
+            return super()._filled(args, kwargs)
+
+    def _push(self, args: tuple[Any, ...], kwargs: dict[str, Any], directions: Any) -> list[Any]:
+        columns = Layout(args)
+        pushed = []
+        for v in directions:
+            y, y_dot = jvp(self._f, args, columns.seed(v), **kwargs)
+            pushed.append(Layout(y).join(y_dot))
+        return pushed
+
+    def _back(self, args: tuple[Any, ...], kwargs: dict[str, Any], seeds: Any) -> list[Any]:
+        y, back = pullback(self._f, *args, **kwargs)
+        columns, rows = Layout(args), Layout(y)
+        if rows.dtype.kind == "c":
+            raise InputError("mode='reverse' is for real functions; this one is complex", "mode='forward'")
+        return [columns.join(back(rows.seed(u))) for u in seeds]
+
+    def _split(self, matrix: Any, places: list[slice]) -> Any:
+        parts = tuple(matrix[:, place].asformat(self._options.format) for place in places)
+        return parts[0] if len(parts) == 1 else parts
+
+
+class _Hessian(PreparedSparse):
+    name = "sparse_hessian"
+    what = "Hessian"
+
+    def _gradient(self, kwargs: dict[str, Any], n_args: int) -> Callable[..., Any]:
+        slopes = grad(self._f, tuple(range(n_args)))
+        return lambda *xs: slopes(*xs, **kwargs)
+
+    def _pattern(self, args: tuple[Any, ...]) -> Pattern:
+        if self._columns.dtype.kind == "c":
+            raise InputError(
+                "a real function of complex numbers has no complex Hessian",
+                "sparse_hessian of a function of the real and the imaginary part, f(a + 1j * b)",
+            )
+        n, given = self._columns.size, self._options.sparsity
+        if given is None:
+            # Second derivatives are those of the gradient. A linear part drops out: its pullback holds constants only.
+            slopes = self._gradient(self._kwargs, len(args))
+            pattern = Pattern(*_detected(slopes, args, {}, n, self._options)[1], (n, n))
+            return pattern.symmetric()
+        if len(args) > 1:
+            sizes = [Layout(arg).size for arg in args]
+            given_rows = [
+                Pattern.beside([Pattern.of(g, (m, n), self.what) for g, n in zip(row, sizes, strict=True)])
+                for row, m in zip((row for row, _ in _paired(given, args)), sizes, strict=True)
+            ]
+            pattern = Pattern.below(given_rows)
+        else:
+            pattern = Pattern.of(given, (n, n), self.what)
+        symmetric = pattern.symmetric()
+        if symmetric.nnz < pattern.nnz:
+            raise InputError(
+                f"sparsity= is not symmetric: {pattern.nnz - symmetric.nnz} entries have no mirror image",
+                "sparsity + sparsity.T",
+            )
+        return pattern
+
+    def _compressed(self, pattern: Pattern) -> Compression:
+        return Compression.of_hessian(pattern)
+
+    def _push(self, args: tuple[Any, ...], kwargs: dict[str, Any], directions: Any) -> list[Any]:
+        columns, slopes = Layout(args), self._gradient(kwargs, len(args))
+        try:
+            return [columns.join(jvp(slopes, args, columns.seed(v))[1]) for v in directions]
+        except MissingRuleError:
+            _, back = pullback(slopes, *args)
+            return [columns.join(back(columns.seed(v))) for v in directions]
+
+    def _split(self, matrix: Any, places: list[slice]) -> Any:
+        form = self._options.format
+        blocks = tuple(tuple(matrix[a, b].asformat(form) for b in places) for a in places)
+        return blocks[0][0] if len(places) == 1 else blocks
+
+
+def _detected(
+    f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], n: int, options: _Options
+) -> tuple[Any, tuple[Any, Any]]:
+    from retrograde.sparse.detect import detect  # the table of families, for those who use it
+
+    return detect(f, args, kwargs, n, options.exact)
+
+
+def _random(n: int) -> Any:
+    """A direction of which no element is small, and the same each time."""
+    rng = np.random.default_rng(n)
+    return rng.uniform(0.5, 1.5, n) * rng.choice([-1.0, 1.0], n)
+
+
+def _paired(given: Any, args: tuple[Any, ...]) -> list[tuple[Any, Any]]:
+    """The patterns of several arguments, each with its argument."""
+    if not isinstance(given, tuple | list) or len(given) != len(args):
+        raise InputError(f"sparsity= needs one pattern for each of {len(args)} arguments, in a tuple")
+    return list(zip(given, args, strict=True))
+
+
+def _require_scipy(name: str) -> None:
+    try:
+        import scipy.sparse  # noqa: F401
+    except ImportError:
+        raise MissingExtraError(
+            f"{name} makes a matrix of SciPy, which is not installed", "pip install 'retrograde[scipy]'"
+        ) from None
+
+
+def _refuse_traced(name: str, args: tuple[Any, ...]) -> None:
+    if any(is_traced(leaf) for leaf in flatten(args)[0]):
+        raise _traced_error(name, "an argument is traced")
+
+
+def _traced_error(name: str, fact: str) -> InputError:
+    dense = name.removeprefix("sparse_")
+    return InputError(
+        f"{fact}, and the result of {name} is a sparse matrix of SciPy, which holds plain numbers",
+        f"{dense}(f, x), jvp or hvp, which are differentiated themselves",
+        "dropgrad(x), where the derivative of the matrix is not wanted",
+    )
