@@ -27,6 +27,7 @@ NAMES = (
     "fill_loop",
     "primal_ratio",
     "memory_per_op",
+    "sparse",
     "taylor",
     "nested_derivatives",
     "import_time",
