@@ -1,4 +1,4 @@
-"""Sparse derivatives: a tridiagonal Jacobian and an arrow-shaped Hessian, found, filled, and against what one does by hand.
+"""Sparse derivatives: a tridiagonal Jacobian and an arrow-shaped Hessian, against what one does by hand.
 
 "prepared" is one call of what `prepare` gave, with its check; "from nothing" finds the pattern and the colours as well.
 By hand the derivatives are written down and assembled as `scipy.sparse` arrays. SciPy's differences are those of its

@@ -57,7 +57,10 @@ class PatternLevel(Level):
         aside = set_aside(self, ()) if some_are_asked() else None
         if aside is not None:
             return aside(y)
-        numbers = tuple(map_tree(self.numbers, tree) for tree in binding.tangents(active, [operand.traced.link for operand in active]))
+        numbers = tuple(
+            map_tree(self.numbers, tree)
+            for tree in binding.tangents(active, [operand.traced.link for operand in active])
+        )
         found = family_of(binding.rule)(Case(self.sets, binding, numbers, self.exact))
         if not isinstance(y, tuple | list):
             return self.lift(y, found)
