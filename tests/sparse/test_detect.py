@@ -10,7 +10,19 @@ import programs
 import pytest
 from patterns import nonzero, pattern
 
-from retrograde import Buffer, checkpointed, dropgrad, forwarddiff, gradient, hessian, hook, ignore, jvp, primitive
+from retrograde import (
+    Buffer,
+    ConversionError,
+    checkpointed,
+    dropgrad,
+    forwarddiff,
+    gradient,
+    hessian,
+    hook,
+    ignore,
+    jvp,
+    primitive,
+)
 from retrograde.sparse.detect import detect
 
 pytest.importorskip("scipy")
@@ -202,3 +214,100 @@ def test_the_pattern_of_a_random_program_holds_its_jacobian(kinds):
         in_all = pattern(f, *program.arrays(), exact=False)
         assert not np.any(entries & ~in_run), f"{program}\n{entries & ~in_run}"
         assert not np.any(in_run & ~in_all), f"{program}\n{in_run & ~in_all}"
+
+
+# --- the pattern of every run ------------------------------------------------------------------------------------
+
+DECIDING = {
+    "if": lambda x: x * 2 if x[0] > 0 else x**2,
+    "if, a number": lambda x: x * 2 if x[0] else x,
+    "and": lambda x: x * 2 if (x[0] > 0 and x[1] > 0) else x,
+    "while": lambda x: _halved(x),
+    "max": lambda x: max(x[0], x[1]) * x,
+    "sorted": lambda x: np.array(sorted([x[0], x[1]])),
+    "np.any": lambda x: x if np.any(x > 0) else x * 2,
+    "mask": lambda x: x[x > 0],
+    "mask to write": lambda x: _masked(x),
+    "argmax": lambda x: x * x[np.argmax(x)],
+    "argsort": lambda x: np.take(x, np.argsort(x)),
+    "nonzero": lambda x: x[np.nonzero(x > 0)],
+    "where": lambda x: x[np.where(x > 0)],
+    "count": lambda x: x[: np.count_nonzero(x > 0)],
+    "int": lambda x: x * int(np.argmax(x)),
+    "range": lambda x: sum((x[i] for i in range(np.argmax(x))), start=x[0]),
+    "in a gradient": lambda x: gradient(lambda y: np.sum(y**2) if y[0] > 0 else np.sum(y**3), x)[0],
+}
+
+
+def _halved(x):
+    while np.sum(x) > 1:
+        x = x / 2
+    return x
+
+
+def _masked(x):
+    y = np.copy(x)
+    y[x > 0] = 0.0
+    return y
+
+
+@pytest.mark.parametrize("name", DECIDING)
+def test_what_the_values_decide_is_refused_where_every_run_counts(name):
+    x = np.array([0.5, 1.5, -1.0])
+    with pytest.raises(ConversionError, match=r"pattern='all'(.|\n)*np.where\(condition, a, b\)(.|\n)*pattern='run'"):
+        pattern(DECIDING[name], x, exact=False)
+    entries = nonzero(DECIDING[name], x)
+    assert not np.any(entries & ~pattern(DECIDING[name], x))
+
+
+CHOOSING = {
+    "where": lambda x: np.where(x > 0, x, x[::-1]),
+    "mask times": lambda x: (x > 0) * x,
+    "masks": lambda x: ((x > 0) & ~(x > 1) | (x < -2)) * x,
+    "logical": lambda x: np.where(np.logical_and(x > 0, np.isfinite(x)), 1.0, 0.0) * x,
+    "mask product": lambda x: np.diag(np.where(x > 0, 1.0, 0.0)) @ x,
+    "sort": np.sort,
+    "partition": lambda x: np.partition(x, 1),
+    "median": np.median,
+    "max": np.max,
+    "maximum": lambda x: np.maximum(x, x[::-1]),
+    "clip": lambda x: np.clip(x, -0.5, 1.0),
+    "running": np.maximum.accumulate,
+    "unique": np.unique,
+    "select": lambda x: np.select([x > 1, x > 0], [x**2, x[::-1]], 0.0),
+    "interpolation": lambda x: np.interp(0.3, [0.0, 1.0, 2.0], x),
+    "slope of a maximum": lambda x: gradient(lambda x: np.sum(np.maximum(x, 0.0) ** 2), x)[0],
+    "slope of a sort": lambda x: gradient(lambda x: np.sum(np.sort(x) ** 2 * np.arange(3)), x)[0],
+    "slope of an extreme": lambda x: gradient(lambda x: np.max(x) ** 2 + np.min(x[:2]) ** 3, x)[0],
+    "slope of a median": lambda x: gradient(lambda x: np.median(x) ** 2, x)[0],
+    "slope of a norm": lambda x: gradient(lambda x: np.linalg.norm(x, 1) ** 2, x)[0],
+    "slope of a product": lambda x: gradient(lambda x: np.prod(x), x)[0],
+    "slope of a choice": lambda x: gradient(lambda x: np.sum(np.where(x > 0, x**2, x**3)), x)[0],
+}
+
+
+@pytest.mark.parametrize("name", CHOOSING)
+def test_the_pattern_of_every_run_holds_that_of_any(name):
+    f = CHOOSING[name]
+    rng = np.random.default_rng(0)
+    found = pattern(f, np.array([0.5, 1.5, -1.0]), exact=False)
+    for _ in range(10):
+        x = rng.uniform(-2, 2, 3)
+        assert not np.any(nonzero(f, x) & ~found)
+        np.testing.assert_array_equal(pattern(f, x, exact=False), found)
+
+
+def test_the_zeros_of_a_constant_are_zeros_in_every_run():
+    np.testing.assert_array_equal(pattern(stencil, X, exact=False), TRIDIAGONAL)
+    np.testing.assert_array_equal(pattern(filled, X, exact=False), TRIDIAGONAL)
+    np.testing.assert_array_equal(
+        pattern(lambda x: np.array([1.0, 0.0]) * x, np.ones(2), exact=False), [[1, 0], [0, 0]]
+    )
+
+
+def test_nothing_is_refused_after_a_pattern_was_found():
+    pattern(lambda x: x * 2, X, exact=False)
+    assert pattern(lambda x: x if x[0] > 0 else x * 2, X).any()
+    with pytest.raises(ConversionError):
+        pattern(lambda x: x if x[0] > 0 else x * 2, X, exact=False)
+    assert gradient(lambda x: np.sum(x) if x[0] > 0 else np.prod(x), X)[0].all()

@@ -11,7 +11,9 @@ from retrograde.rules.points import call, complex_, real
 from retrograde.rules.products import conj, times, unbroadcast
 from retrograde.rules.table import Like, composed, general, linear, no_gradient
 
-no_gradient(np.zeros_like, np.ones_like, np.empty_like, why="it takes only the shape and dtype of its argument")
+no_gradient(
+    np.zeros_like, np.ones_like, np.empty_like, why="it takes only the shape and dtype of its argument", reads=False
+)
 
 
 def full_like_body(

@@ -43,7 +43,7 @@ def _stable_order(a: Any, axis: int) -> Any:
 
 def _unsort(y_bar: Any, order: Any, axis: int) -> Any:
     """The adjoint of `np.take_along_axis(x, order, axis)` for permutations."""
-    if type(y_bar) is np.ndarray:
+    if type(y_bar) is np.ndarray and type(order) is np.ndarray:
         x_bar = np.empty_like(y_bar)
         np.put_along_axis(x_bar, order, y_bar, axis)
         return x_bar
@@ -52,6 +52,8 @@ def _unsort(y_bar: Any, order: Any, axis: int) -> Any:
 
 def _ranks(order: Any, axis: int) -> Any:
     """The inverse of the permutations along `axis`."""
+    if type(order) is not np.ndarray:
+        return np.argsort(order, axis=axis)
     places = np.arange(order.shape[axis]).reshape((-1,) + (1,) * (order.ndim - axis - 1))
     return _unsort(np.broadcast_to(places, order.shape), order, axis)
 

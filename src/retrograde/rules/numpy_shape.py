@@ -18,7 +18,7 @@ from retrograde.rules.table import Like, composed, general, linear, no_gradient
 Ints = int | Sequence[int]
 Axes = int | tuple[int, ...] | None
 
-no_gradient(np.ndim, np.shape, np.size, np.result_type, why="it describes an array and does not read it")
+no_gradient(np.ndim, np.shape, np.size, np.result_type, why="it describes an array and does not read it", reads=False)
 
 
 # --- the same elements in another shape ------------------------------------------------------------------------------

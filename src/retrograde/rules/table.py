@@ -148,9 +148,13 @@ class Composed(Rule):
 
 @dataclass(frozen=True, eq=False)
 class NoGradient(Rule):
-    """A function whose output has no derivative (an integer, a boolean, a shape), and why."""
+    """A function whose output has no derivative (an integer, a boolean, a shape), and why.
+
+    `reads` is whether the output depends on the values of the arguments, and not on their shapes and dtypes only.
+    """
 
     why: str
+    reads: bool = True
 
 
 RULES: dict[Function, Rule] = {}
@@ -188,10 +192,10 @@ def composed(function: Function, body: Function, *, at: Sequence[Any]) -> None:
     _add(Composed(function, body, at=at))
 
 
-def no_gradient(*functions: Function, why: str) -> None:
+def no_gradient(*functions: Function, why: str, reads: bool = True) -> None:
     """Declare functions whose outputs have no derivative."""
     for function in functions:
-        _add(NoGradient(function, why))
+        _add(NoGradient(function, why, reads))
 
 
 def _add(rule: Rule) -> None:

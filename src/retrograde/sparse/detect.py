@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from retrograde.trace.handle import is_traced, shape_of
 from retrograde.trace.interception import traceable
 from retrograde.trace.running import run
 from retrograde.trace.structure import Inputs, flatten, is_variable, unflatten
+from retrograde.trace.undecided import varying
 from retrograde.trace.views import settled, snapshot
 
 
@@ -25,7 +27,7 @@ def detect(
 
     Args:
         exact: whether the pattern is that of this very run, in which `np.maximum` takes the one argument and not the
-            other; otherwise of every run that takes the same branches.
+            other; otherwise of every run, and branches by values are refused.
     """
     level = PatternLevel(n, exact)
     first = 1
@@ -40,7 +42,8 @@ def detect(
 
     inputs = Inputs(args, lift)
     f = traceable(f)
-    outputs = run(level, lambda: settled(f(*inputs.args, **kwargs)), f)
+    with varying(level) if level.varies else nullcontext():
+        outputs = run(level, lambda: settled(f(*inputs.args, **kwargs)), f)
     leaves, structure = flatten(outputs)
     rows = [_numbers(level, leaf) for leaf in leaves if is_variable(leaf)]
     values = [leaf.primal if is_traced(leaf) and leaf.level is level else leaf for leaf in leaves]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from retrograde.rules.table import Elementwise
-from retrograde.sparse.families import SELECTIONS, Case, map_tree
+from retrograde.sparse.families import SELECTIONS, Case, dense, map_tree
 from retrograde.sparse.sets import Numbers, Sets
 from retrograde.sparse.table import family_of
 from retrograde.trace.call import Binding, Operand, distribute
@@ -28,15 +28,17 @@ class PatternLevel(Level):
 
     Args:
         n: the number of inputs.
-        exact: whether the pattern is that of this very run; otherwise of every run that takes the same branches.
+        exact: whether the pattern is that of this very run; otherwise of every run: nothing is decided by values.
     """
 
-    __slots__ = ("exact", "sets")
+    __slots__ = ("_is_decided", "exact", "sets", "varies")
 
     def __init__(self, n: int, exact: bool) -> None:
         super().__init__()
         self.sets = Sets(n)
         self.exact = exact
+        self.varies = not exact
+        self._is_decided = False
 
     def lift(self, primal: Any, numbers: Numbers) -> Any:
         """A value with the numbers of its elements."""
@@ -48,7 +50,8 @@ class PatternLevel(Level):
             return aside(y)
         op = node[1]
         if op.rule is None:
-            return make(y, op.push(node, y), self)
+            # A read. Where code of ours has decided which elements, it may be any.
+            return make(y, op.push(node, y), self) if not self._is_decided else self._from_anywhere(y, node)
         return self.lift(y, self._united(node, np.shape(y)))
 
     def apply(self, binding: Binding, active: list[Operand]) -> Any:
@@ -61,10 +64,21 @@ class PatternLevel(Level):
             map_tree(self.numbers, tree)
             for tree in binding.tangents(active, [operand.traced.link for operand in active])
         )
-        found = family_of(binding.rule)(Case(self.sets, binding, numbers, self.exact))
+        family = dense if self._is_decided else family_of(binding.rule)
+        self._is_decided = False
+        found = family(Case(self.sets, binding, numbers, self.exact))
         if not isinstance(y, tuple | list):
             return self.lift(y, found)
         return distribute(y, lambda i, value: self.lift(value, found[i]))
+
+    def decided(self) -> None:
+        self._is_decided = True
+
+    def _from_anywhere(self, y: Any, node: Node) -> Any:
+        self._is_decided = False
+        numbers = np.ravel(self.numbers(node[2]))
+        whole = self.sets.grouped(numbers, np.zeros(len(numbers), int), 1)[0]
+        return self.lift(y, np.full(np.shape(y), whole)[()])
 
     def still(self, x: Any) -> Any:
         return _as_link(np.zeros(np.shape(plain(x)), int), x)

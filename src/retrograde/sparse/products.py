@@ -49,7 +49,8 @@ def _factor(case: Case, value: Any, slot: int) -> Factor:
     numbers = case.numbers[slot]
     if numbers is None:
         return Factor(np.zeros(value.shape, int), value != 0)
-    return Factor(np.asarray(numbers), (value != 0) | (numbers != 0))
+    # A value without inputs may be another in another run: a mask.
+    return Factor(np.asarray(numbers), (value != 0) | (numbers != 0) | (not case.exact))
 
 
 def _two(case: Case) -> tuple[Factor, Factor]:

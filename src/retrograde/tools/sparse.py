@@ -41,7 +41,8 @@ def sparse_jacobian(
         f: returns a number, an array or a nested container of these.
         *args: numbers, arrays, and nested containers. None at all: a function of them, with a method `prepare`.
         pattern: "run", the pattern of this very run: of `np.maximum`, `np.where`, sorting and the like only what was
-            chosen counts. Or "all", which holds for every run: whatever could have been chosen counts.
+            chosen counts. Or "all", which holds for every run: whatever could have been chosen counts, and branches by
+            values are refused.
         sparsity: the pattern, where you know it: a sparse matrix or an array, of which entries that are not zero count.
             One for each argument, in a tuple, where there are several.
         mode: "forward" (one pass a colour of columns), "reverse" (of rows), "both" (the fullest rows in reverse mode,
@@ -58,6 +59,7 @@ def sparse_jacobian(
         SparsityError: the Jacobian has entries outside of the pattern.
         MissingExtraError: SciPy is not installed.
         InputError: an argument is traced (sparse matrices hold plain numbers).
+        ConversionError: with pattern="all", the function branches by the values of its arguments.
 
     Where it is wanted at many points, pattern and colours are found once: `jac = sparse_jacobian(f).prepare(x)`, then
     `jac(x)`. Its attributes `sparsity`, `passes` and `mode` say what was found.

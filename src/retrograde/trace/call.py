@@ -29,6 +29,7 @@ from retrograde.rules.table import (
 from retrograde.trace.handle import HANDLES, Traced, like_of, plain
 from retrograde.trace.operators import GENERATED
 from retrograde.trace.ops import Targets, elementwise_op, match, residuals
+from retrograde.trace.undecided import decide, undecided
 from retrograde.trace.views import View, kept, shares_memory, snapshot, view_of
 
 __warningregistry__ = None  # see warning_places
@@ -44,7 +45,8 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     if isinstance(rule, Composed):
         return rule.body(*args, **_known(rule, kwargs))
     if isinstance(rule, NoGradient):
-        return function(*map(_plain_tree, args), **{name: _plain_tree(value) for name, value in kwargs.items()})
+        y = function(*map(_plain_tree, args), **{name: _plain_tree(value) for name, value in kwargs.items()})
+        return undecided(y, args, [*kwargs.values()]) if rule.reads else y
     assert isinstance(rule, Elementwise)
     generated = GENERATED[function]
     if generated is not None and not kwargs:
@@ -63,16 +65,17 @@ class Operand:
 
 def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`rule.function(*args, **kwargs)`, where the rule takes the function's own arguments."""
+    given = args
     if kwargs or len(args) > 1:
         args, kwargs = _normalised(rule, args, kwargs)
     positions = _positions(rule, args)
     if not positions:
         # np.where(condition): the call has no differentiable argument at all.
-        return rule.function(*map(_plain_tree, args), **kwargs)
+        return undecided(rule.function(*map(_plain_tree, args), **kwargs), given)
     found = [Operand(slot, path, x) for slot, i in enumerate(positions) for path, x in _traced(args[i])]
     if not found:
         # A traced value stands where no derivative can be taken; _normalised let only integers and masks pass.
-        return rule.function(*args, **kwargs)
+        return undecided(rule.function(*args, **kwargs), given)
     level = max((operand.traced.level for operand in found), key=lambda level: level.depth)
     active = [operand for operand in found if operand.traced.level is level]
     primals = list(args)
@@ -314,13 +317,16 @@ def _constant(rule: WithArguments, name: int | str, value: Any) -> Any:
     """An argument without a derivative; a traced integer in it is taken for its value."""
     kind = type(value)
     if kind in HANDLES:
-        value = plain(value)
+        traced, value = value, plain(value)
         dtype = getattr(value, "dtype", None)
-        if isinstance(value, int) or (dtype is not None and dtype.kind in "iub"):
-            return value
-        if (
+        is_condition = (
             rule.parameters[name].name if isinstance(name, int) and name < len(rule.parameters) else name
-        ) in _CONDITIONS:
+        ) in _CONDITIONS
+        if isinstance(value, int) or (dtype is not None and dtype.kind in "iub"):
+            if not is_condition:
+                decide(traced, f"an argument of {rule.label}")
+            return value
+        if is_condition:
             return value
         which = f"{name}=" if isinstance(name, str) else f"number {name + 1}"
         raise UnsupportedArgumentError(

@@ -9,7 +9,7 @@ import numpy as np
 from retrograde.errors import HashError, MutationError, PickleError
 from retrograde.trace.callers import calling_frame
 from retrograde.trace.culprit import conversion_error
-from retrograde.trace.level import is_ignored
+from retrograde.trace.level import VARYING, is_ignored
 
 if TYPE_CHECKING:
     from retrograde.trace.level import Level
@@ -32,6 +32,8 @@ class Conversions:
     def __int__(self) -> int:
         value = plain(self)
         if _is_integer(value):
+            if VARYING:
+                self.decide("int(x)")
             return int(value)
         return int(self.release("int(x)", "np.floor(x), np.trunc(x) or np.rint(x), which keep a (zero) derivative"))
 
@@ -48,12 +50,16 @@ class Conversions:
     def __index__(self) -> int:
         value = plain(self)
         if _is_integer(value):
+            if VARYING:
+                self.decide("the use of a value as an index, a size or a count")
             return int(value)
         return int(self.release("the use of x as an index", "an integer argument, which stays an integer"))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         value = plain(self)
         if isinstance(value, int):
+            if VARYING:
+                self.decide("the use of a value as an index, a size or a count")
             # An integer argument keeps its value: it may be a size or a count wherever NumPy takes one.
             return np.asarray(value, dtype=dtype)
         value = self.release(
@@ -70,6 +76,12 @@ class Conversions:
         if not self.is_free():
             raise conversion_error(what, describe(self), ways)
         return plain(self)
+
+    def decide(self, what: str) -> None:
+        """Called where the plain value is to decide something, while some level has values that must not."""
+        from retrograde.trace import undecided  # which needs the class that this one is a base of
+
+        undecided.decide(self, what)
 
     def is_free(self) -> bool:
         """Whether the plain value can be had without the loss of a derivative."""
@@ -107,6 +119,8 @@ class Conversions:
         return self.__copy__()
 
     def __bool__(self) -> bool:
+        if VARYING:
+            self.decide("a branch (if, while, and, or, not)")
         return bool(plain(self))
 
     def __len__(self) -> int:
@@ -120,6 +134,8 @@ class Conversions:
         return len(value)
 
     def __contains__(self, item: Any) -> bool:
+        if VARYING:
+            self.decide("`x in y`")
         return plain(item) in plain(self)
 
     def __format__(self, spec: str) -> str:

@@ -33,6 +33,7 @@ from retrograde.trace.creation import array_of, contains_traced
 from retrograde.trace.handle import HANDLES, data, plain
 from retrograde.trace.operators import binary, unary
 from retrograde.trace.striding import strided
+from retrograde.trace.undecided import undecided
 
 
 class Options:
@@ -354,7 +355,7 @@ def _on_plain(name: str) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def replaced(*args: Any, **kwargs: Any) -> Any:
-        return original(*map(plain, args), **kwargs)
+        return undecided(original(*map(plain, args), **kwargs), *args)
 
     return replaced
 

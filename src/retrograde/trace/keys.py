@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from retrograde.trace.handle import is_traced, plain
+from retrograde.trace.undecided import decide
 
 _SIMPLE = frozenset({int, slice, type(None), type(Ellipsis)})
 
@@ -22,6 +23,7 @@ def fixed_key(key: Any) -> Any:
     if isinstance(key, tuple):
         return tuple([fixed_key(k) for k in key])
     if is_traced(key):
+        decide(key, "which elements an index or a mask takes")
         key = plain(key)
         if not isinstance(key, int) and getattr(key, "dtype", np.dtype(float)).kind not in "iub":
             raise IndexError("an index must be an integer or a mask; this traced value is neither")

@@ -38,6 +38,8 @@ class Level:
     Attributes:
         records: whether this is reverse mode, where operations append nodes.
         calls_hooks: whether its cotangents pass through hooks.
+        varies: whether its values stand for those of every run, so that nothing may be decided by them (see
+            undecided.py).
         depth: a serial number. It grows with every new level; the height of a stack would not do, since threads and
             generators leave levels in another order than they entered them.
         number: the next number of a node; raises once the transform has ended, which also catches values that leak.
@@ -49,6 +51,7 @@ class Level:
 
     records = False
     calls_hooks = False
+    varies = False
 
     depth: int
     number: Callable[[], int]
@@ -89,6 +92,9 @@ class Level:
     def write_link(self, x: Traced, path: Any, key: Any, value: Any) -> None:
         """Change the link of `x` as `follow(x, path)[key] = value` has changed its primal."""
         raise NotImplementedError
+
+    def decided(self) -> None:
+        """Told to a level that `varies`: something was decided by a value of it."""
 
     def shows_nan(self, link: Any) -> bool:
         """Whether there is a NaN in a link."""
@@ -141,6 +147,7 @@ CONTEXT: ContextVar[Context] = ContextVar("retrograde", default=Context())  # no
 # interrupt could leave wrong, and levels only weakly: one that an interrupt left here goes when it is freed.
 ACTIVE: dict[int, weakref.ref[Level]] = {}
 _always: list[Level] = []  # levels that never end
+VARYING: dict[int, weakref.ref[Level]] = {}  # those among the running ones that vary
 _ignoring: set[object] = set()
 
 

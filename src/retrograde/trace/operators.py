@@ -20,7 +20,9 @@ from retrograde.rules import find
 from retrograde.rules.table import RULES, Elementwise
 from retrograde.trace import warning_places
 from retrograde.trace.handle import FLOAT64, HANDLES, Traced, like_of, plain
+from retrograde.trace.level import VARYING
 from retrograde.trace.ops import elementwise_op, residuals
+from retrograde.trace.undecided import undecided
 from retrograde.trace.views import kept, snapshot
 
 # Scalars that take part in float64 arithmetic as they are.
@@ -365,7 +367,12 @@ def _python_round(digits: int | None) -> Any:
 
 def _on_plain(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """A comparison: its result has no derivative, so that it is computed on plain values."""
-    return lambda x, y: function(plain(x), plain(y))
+
+    def compare(x: Any, y: Any) -> Any:
+        truth = function(plain(x), plain(y))
+        return undecided(truth, x, y) if VARYING else truth
+
+    return compare
 
 
 _install_operators()
