@@ -22,9 +22,11 @@ from retrograde import (
     jacobian,
     jvp,
     linear_operator,
+    linearize,
     primitive,
     sparse_hessian,
     sparse_jacobian,
+    taylor,
 )
 
 scipy = pytest.importorskip("scipy")
@@ -389,6 +391,60 @@ def test_nothing_is_left_behind_when_the_function_fails():
         sparse_jacobian(lambda x: x / (1 // 0), X)
     assert np.zeros(2).__class__ is np.ndarray
     close(sparse_jacobian(lambda x: x * 2, X).toarray(), 2 * np.eye(N))
+
+
+# --- nesting -----------------------------------------------------------------------------------------------------
+
+
+def inner(x):
+    return np.sum(x[1:] * x[:-1] ** 2) + np.sin(x[0] * x[1])
+
+
+INSIDE = {
+    "reverse": lambda x: gradient(inner, x)[0],
+    "forward": lambda x: jvp(lambda y: y[1:] * y[:-1] ** 2, (x,), (np.ones(N),))[1],
+    "taylor": lambda x: taylor(lambda y: y[1:] * y[:-1] ** 2, x, np.ones(N), 2)[2],
+    "checkpointed": lambda x: checkpointed(lambda y: y[1:] * y[:-1] ** 2, x),
+    "checkpointed in reverse": lambda x: gradient(lambda y: checkpointed(inner, y), x)[0],
+    "reverse in forward": lambda x: jvp(lambda y: gradient(inner, y)[0], (x,), (np.arange(N) / 4,))[1],
+    "forward in reverse": lambda x: gradient(lambda y: jvp(inner, (y,), (np.ones(N),))[1] * 1.0, x)[0],
+    "linearised": lambda x: linearize(lambda y: y[1:] * y[:-1] ** 2, x)[1](np.ones(N)),
+    "hessian": lambda x: np.diagonal(hessian(inner, x)),
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_transforms_inside_of_a_sparse_one_agree_with_the_dense_one(name):
+    f = INSIDE[name]
+    J = sparse_jacobian(f, X)
+    close(J.toarray(), jacobian(f, X), 1e-9, 1e-11)
+    assert J.nnz < J.shape[0] * N
+    close(sparse_hessian(lambda x: np.sum(f(x)), X).toarray(), hessian(lambda x: np.sum(f(x)), X), 1e-8, 1e-9)
+
+
+OUTSIDE = {
+    "reverse": lambda f, x: gradient(lambda x: np.sum(f(x) @ X), x),
+    "forward": lambda f, x: jvp(lambda x: f(x) @ X, (x,), (x,)),
+    "taylor": lambda f, x: taylor(lambda x: f(x) @ X, x, x, 2),
+    "checkpointed in reverse": lambda f, x: gradient(lambda x: checkpointed(lambda x: np.sum(f(x) @ X), x), x),
+    "sparse": lambda f, x: sparse_jacobian(lambda x: f(x) @ X, x),
+    "sparse hessian": lambda f, x: sparse_hessian(lambda x: np.sum(f(x) @ X), x),
+    "linearised": lambda f, x: linearize(lambda x: f(x) @ X, x),
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+@pytest.mark.parametrize("transform", [sparse_jacobian(filled), sparse_hessian(inner)], ids=["jacobian", "hessian"])
+def test_a_sparse_transform_of_traced_values_is_refused_inside_of_every_other(name, transform):
+    with pytest.raises(InputError, match="an argument is traced, and the result of sparse_"):
+        OUTSIDE[name](transform, X)
+
+
+def test_a_sparse_transform_of_constants_may_stand_inside_of_others():
+    def f(x):
+        return np.sum(x**2 * (sparse_jacobian(filled, X).T @ filled(X)))
+
+    close(gradient(f, X)[0], 2 * X * (jacobian(filled, X).T @ filled(X)))
 
 
 # --- random programs ---------------------------------------------------------------------------------------------

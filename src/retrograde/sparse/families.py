@@ -33,12 +33,14 @@ class Case:
         numbers: for each differentiable argument those of its elements (a list of arrays where the argument is a
             sequence), None where it is a constant.
         exact: whether the pattern is that of this very run, or of every run.
+        zeros_hold: whether the zeros of constants are zeros in every run that counts.
     """
 
     sets: Sets
     binding: Binding
     numbers: tuple[Any, ...]
     exact: bool
+    zeros_hold: bool = True
 
     @property
     def y(self) -> Any:

@@ -14,7 +14,7 @@ from retrograde.sparse.families import SELECTIONS, Case, dense, map_tree
 from retrograde.sparse.sets import Numbers, Sets
 from retrograde.sparse.table import family_of
 from retrograde.trace.call import Binding, Operand, distribute
-from retrograde.trace.handle import Traced, is_traced, make, plain
+from retrograde.trace.handle import Traced, is_traced, make, plain, shape_of
 from retrograde.trace.level import Level, Node, set_aside, some_are_asked
 from retrograde.trace.ops import Op, residuals
 from retrograde.trace.writing import Path, follow, write_array
@@ -31,14 +31,17 @@ class PatternLevel(Level):
         exact: whether the pattern is that of this very run; otherwise of every run: nothing is decided by values.
     """
 
-    __slots__ = ("_is_decided", "exact", "sets", "varies")
+    __slots__ = ("_is_decided", "_zeros_hold", "exact", "sets", "varies")
 
     def __init__(self, n: int, exact: bool) -> None:
         super().__init__()
         self.sets = Sets(n)
         self.exact = exact
         self.varies = not exact
+        # Whether code of ours has decided, just now, which elements the next operation takes; and whether it never has,
+        # so that constants are the same in every run and their zeros count.
         self._is_decided = False
+        self._zeros_hold = True
 
     def lift(self, primal: Any, numbers: Numbers) -> Any:
         """A value with the numbers of its elements."""
@@ -52,7 +55,7 @@ class PatternLevel(Level):
         if op.rule is None:
             # A read. Where code of ours has decided which elements, it may be any.
             return make(y, op.push(node, y), self) if not self._is_decided else self._from_anywhere(y, node)
-        return self.lift(y, self._united(node, np.shape(y)))
+        return self.lift(y, self._united(node, shape_of(y)))
 
     def apply(self, binding: Binding, active: list[Operand]) -> Any:
         self.number()  # raises, once the transform has ended
@@ -66,13 +69,14 @@ class PatternLevel(Level):
         )
         family = dense if self._is_decided else family_of(binding.rule)
         self._is_decided = False
-        found = family(Case(self.sets, binding, numbers, self.exact))
+        found = family(Case(self.sets, binding, numbers, self.exact, self._zeros_hold))
         if not isinstance(y, tuple | list):
             return self.lift(y, found)
         return distribute(y, lambda i, value: self.lift(value, found[i]))
 
     def decided(self) -> None:
         self._is_decided = True
+        self._zeros_hold = False
 
     def _from_anywhere(self, y: Any, node: Node) -> Any:
         self._is_decided = False
@@ -91,7 +95,8 @@ class PatternLevel(Level):
 
     def numbers(self, link: Any) -> Numbers:
         """The numbers of the sets of a value, without the complex form of a link."""
-        if type(link) is int or (type(link) is np.ndarray and link.dtype.kind == "i"):
+        kind = type(link)
+        if kind is int or kind is np.int64 or (kind is np.ndarray and link.dtype.kind == "i"):
             return link
         if np.iscomplexobj(link):
             return self.sets.union(_integers(np.real(link)), _integers(np.imag(link)))
@@ -107,14 +112,14 @@ class PatternLevel(Level):
             if use.is_never:
                 continue
             numbers = self.numbers(link)
-            if use.is_always or not (self.exact or use.is_constant):
+            if use.is_always or not (self.exact or (use.is_constant and self._zeros_hold)):
                 united = self.sets.union(united, numbers)
                 continue
             assert use.partial is not None
             with np.errstate(all="ignore"):
                 partial = use.partial(*(plain(values[i]) for i in use.needs))
             united = self.sets.union(united, _where(partial != 0, numbers))
-        return united if np.shape(united) == shape else np.broadcast_to(united, shape)
+        return united if shape_of(united) == shape else np.broadcast_to(united, shape)
 
 
 class _Use(NamedTuple):
@@ -156,7 +161,8 @@ def _integers(x: Any) -> Any:
 
 def _as_link(numbers: Numbers, primal: Any) -> Any:
     """What a handle carries: the numbers, once for the real and once for the imaginary part of complex values."""
-    return numbers * (1 + 1j) if np.iscomplexobj(plain(primal)) else numbers
+    value = plain(primal)
+    return numbers * (1 + 1j) if type(value) is not np.float64 and np.iscomplexobj(value) else numbers
 
 
 def _where(mask: Any, numbers: Numbers) -> Numbers:

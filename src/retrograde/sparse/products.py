@@ -48,7 +48,7 @@ def _factor(case: Case, value: Any, slot: int) -> Factor:
     value = np.asarray(plain(value))
     numbers = case.numbers[slot]
     if numbers is None:
-        return Factor(np.zeros(value.shape, int), value != 0)
+        return Factor(np.zeros(value.shape, int), (value != 0) | (not case.zeros_hold))
     # A value without inputs may be another in another run: a mask.
     return Factor(np.asarray(numbers), (value != 0) | (numbers != 0) | (not case.exact))
 

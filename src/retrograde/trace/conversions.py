@@ -57,9 +57,10 @@ class Conversions:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         value = plain(self)
+        if VARYING and np.asarray(value).dtype.kind in "iub":
+            self.decide("the use of a value as an index, a size or a count")
+            return np.array(value, dtype=dtype)
         if isinstance(value, int):
-            if VARYING:
-                self.decide("the use of a value as an index, a size or a count")
             # An integer argument keeps its value: it may be a size or a count wherever NumPy takes one.
             return np.asarray(value, dtype=dtype)
         value = self.release(
@@ -77,11 +78,11 @@ class Conversions:
             raise conversion_error(what, describe(self), ways)
         return plain(self)
 
-    def decide(self, what: str) -> None:
+    def decide(self, what: str, branches: bool = False) -> None:
         """Called where the plain value is to decide something, while some level has values that must not."""
         from retrograde.trace import undecided  # which needs the class that this one is a base of
 
-        undecided.decide(self, what)
+        undecided.decide(self, what, branches)
 
     def is_free(self) -> bool:
         """Whether the plain value can be had without the loss of a derivative."""
@@ -120,7 +121,7 @@ class Conversions:
 
     def __bool__(self) -> bool:
         if VARYING:
-            self.decide("a branch (if, while, and, or, not)")
+            self.decide("a branch (if, while, and, or, not)", branches=True)
         return bool(plain(self))
 
     def __len__(self) -> int:
@@ -135,7 +136,7 @@ class Conversions:
 
     def __contains__(self, item: Any) -> bool:
         if VARYING:
-            self.decide("`x in y`")
+            self.decide("`x in y`", branches=True)
         return plain(item) in plain(self)
 
     def __format__(self, spec: str) -> str:

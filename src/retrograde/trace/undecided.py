@@ -2,8 +2,8 @@
 
 What a comparison of such values gives is a value of the level, too: it may be multiplied with, or be the condition of
 `np.where`. Where it would decide which code runs or which element is read, the user's code is refused. Code of this
-library decides all the same (whether there is a NaN, in which order to sort), and the level is told: the next result
-depends on everything.
+library decides all the same: by branches only what is no matter of the derivative (whether there is a NaN), by indices
+what the level is told (in which order to sort), and then the next result depends on everything.
 """
 
 from __future__ import annotations
@@ -41,8 +41,11 @@ def undecided(y: Any, *operands: Any) -> Any:
     return y if level is None else _held(y, level)
 
 
-def decide(x: Any, what: str) -> None:
+def decide(x: Any, what: str, branches: bool = False) -> None:
     """Called where the plain value of `x` is to decide something; refuses if that is another in every run.
+
+    Args:
+        branches: whether it decides which code runs, and not which elements are taken.
 
     Raises:
         ConversionError: the user's own code would decide.
@@ -59,7 +62,8 @@ def decide(x: Any, what: str) -> None:
             "pattern='run', the pattern of one run, which is checked wherever it is used",
             "sparsity=, a pattern of your own",
         )
-    level.decided()
+    if not branches:
+        level.decided()
 
 
 def _level_of(tree: Any) -> Level | None:
@@ -82,15 +86,15 @@ def _held(y: Any, level: Level) -> Any:
 
 
 def _is_library(frame: FrameType | None) -> bool:
-    """Whether code of this library beside the traced values themselves has come here, and not the user's."""
-    while frame is not None and _is_trace(frame):
+    """Whether code of this library has come here, by way of the traced values and NumPy, and not the user's."""
+    while frame is not None and _is_on_the_way(frame):
         frame = frame.f_back
     return frame is not None and is_ours(frame)
 
 
-def _is_trace(frame: FrameType) -> bool:
+def _is_on_the_way(frame: FrameType) -> bool:
     name: str = frame.f_globals.get("__name__") or ""
-    return name.startswith(_HERE) or frame.f_code.co_filename.startswith("<retrograde")
+    return name.startswith(_ON_THE_WAY) or frame.f_code.co_filename.startswith("<retrograde")
 
 
-_HERE = __name__.rpartition(".")[0] + "."
+_ON_THE_WAY = (__name__.rpartition(".")[0] + ".", "numpy.")
