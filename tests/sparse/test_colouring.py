@@ -129,5 +129,5 @@ def test_a_pattern_is_taken_as_it_is_given():
     assert pattern.indices.tolist() == [0, 2, 1]
     assert Pattern.of(np.array([[0.0, 1.0], [0.0, 0.0]]), (2, 2), "matrix").indices.tolist() == [1]
     assert Pattern.beside([pattern, pattern]).indices.tolist() == [0, 2, 3, 5, 1, 4]
-    assert pattern.part([1]).indptr.tolist() == [0, 0, 1]
+    assert pattern.part(np.array([False, True])).indptr.tolist() == [0, 0, 1]
     assert of(np.triu(np.ones((3, 3)))).symmetric().indices.tolist() == [0, 1, 2]

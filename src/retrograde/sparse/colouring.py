@@ -22,6 +22,8 @@ from retrograde.sparse.pattern import Pattern
 
 def column_colours(pattern: Pattern) -> Any:
     """A colour for each column, counted from 0, −1 for those without entries: no row has two entries of one colour."""
+    if not pattern.nnz:
+        return np.full(pattern.shape[1], -1)
     flipped = pattern.transposed()
     fewest = int(np.max(np.diff(pattern.indptr), initial=0))
 

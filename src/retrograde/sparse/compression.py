@@ -31,9 +31,13 @@ class Compression:
     @staticmethod
     def of_jacobian(pattern: Pattern, mode: str) -> Compression:
         """By products J v ("forward"), uᵀJ ("reverse"), J v and a few uᵀJ ("both"), or whatever is least ("auto")."""
-        found = [_by_parts(pattern, mode) for mode in (("forward", "reverse") if mode == "auto" else (mode,))]
-        best = min(found, key=lambda each: each.passes)
-        if mode == "auto" and best.passes > 3:
+        if mode != "auto":
+            return _by_parts(pattern, mode)
+        best = _by_parts(pattern, "forward")
+        # A column needs as many colours of rows as it has entries.
+        if best.passes > np.max(np.bincount(pattern.indices), initial=0):
+            best = min(best, _by_parts(pattern, "reverse"), key=lambda each: each.passes)
+        if best.passes > 3:
             apart = _by_parts(pattern, "both")
             best = apart if 3 * apart.passes <= 2 * best.passes else best
         return best
@@ -71,12 +75,10 @@ class Compression:
 def _by_parts(pattern: Pattern, mode: str) -> Compression:
     """Rows by products uᵀJ: none, all, or the fullest ones; the rest by products J v."""
     m, n = pattern.shape
-    every = np.arange(m)
-    apart = {"forward": every[:0], "reverse": every}.get(mode)
-    if apart is None:
-        apart = dense_rows(pattern)
-    rest = np.setdiff1d(every, apart)
-    columns = column_colours(pattern.part(rest))
+    apart = np.full(m, mode == "reverse")
+    if mode == "both":
+        apart[dense_rows(pattern)] = True
+    columns = column_colours(pattern.part(~apart))
     rows = column_colours(pattern.part(apart).transposed())
     row, column = pattern.rows(), pattern.indices
     places = np.where(rows[row] < 0, columns[column] * m + row, count(columns) * m + rows[row] * n + column)

@@ -66,11 +66,11 @@ class Pattern(NamedTuple):
         return Pattern(_pointers(counts), self.rows()[order], self.shape[::-1])
 
     def part(self, rows: Any) -> Pattern:
-        """The same without the entries of all other rows."""
-        there = np.zeros(self.shape[0], bool)
-        there[rows] = True
-        kept = there[self.rows()]
-        lengths = np.where(there, np.diff(self.indptr), 0)
+        """The same without the entries of the rows for which the mask `rows` is false."""
+        if rows.all():
+            return self
+        kept = rows[self.rows()]
+        lengths = np.where(rows, np.diff(self.indptr), 0)
         return Pattern(_pointers(lengths), self.indices[kept], self.shape)
 
     def symmetric(self) -> Pattern:
