@@ -233,10 +233,10 @@ def test_every_missing_entry_is_noticed(mode):
 
 def test_a_small_entry_beside_large_ones_is_noticed_unless_it_is_below_rounding():
     def f(x):
-        return np.array([1e3 * x[0] + 1e-2 * x[1]])
+        return np.array([1e4 * x[0] + 1e-4 * x[1], x[2]])
 
-    with pytest.raises(SparsityError):
-        sparse_jacobian(f, np.ones(2), sparsity=np.array([[1, 0]]))
+    with pytest.raises(SparsityError, match=r"in row 0: along"):
+        sparse_jacobian(f, np.ones(3), sparsity=np.array([[1, 0, 0], [0, 0, 1]]))
 
 
 def test_rounding_is_no_wrong_pattern():
@@ -249,6 +249,17 @@ def test_rounding_is_no_wrong_pattern():
             return np.concatenate([y - y[::-1] * x[0], np.exp(5 * x[1:]) - np.exp(5 * x[:-1])])
 
         close(sparse_jacobian(f, x).toarray(), jacobian(f, x), 1e-3 if dtype is np.float32 else 1e-8, 1e-1)
+
+    # What cancels leaves the rounding of something large: 1e-8 of a tangent of 1.
+    def cancelling(x):
+        return (1e8 * x[:-1] * x[1:] + x[1:]) - 1e8 * x[1:] * x[:-1]
+
+    for seed in range(5):
+        x = np.random.default_rng(seed).uniform(0.5, 2.0, 20)
+        J = sparse_jacobian(cancelling, x).toarray()
+        close(J, np.eye(19, 20, k=1), 1e-5, 1e-5)
+        with pytest.raises(SparsityError):
+            sparse_jacobian(cancelling, x, sparsity=np.eye(19, 20))
 
 
 def test_a_derivative_that_is_infinite_or_nan_stands_where_it_is():
@@ -305,6 +316,25 @@ def test_options_that_do_not_exist_are_refused():
         sparse_jacobian(filled, X, mode="columns")
     with pytest.raises(InputError, match="pattern='any' is neither"):
         sparse_hessian(rosenbrock, X, pattern="any")
+
+
+def test_a_result_without_numbers_is_refused():
+    for result, said in (
+        (None, "None"),
+        ("text", "a str"),
+        ({1, 2}, "a set"),
+        ([], "a list"),
+        (np.array(["a"]), "a ndarray"),
+    ):
+        with pytest.raises(InputError, match=f"returns numbers and arrays; it returned {said}"):
+            sparse_jacobian(lambda x: result, X)  # noqa: B023
+    close(sparse_jacobian(lambda x: [x * 2, "text", True], X).toarray(), 2 * np.eye(N))
+
+
+def test_a_function_that_is_another_each_time_is_refused():
+    rng = np.random.default_rng(0)
+    with pytest.raises(SparsityError, match="draws random numbers"):
+        sparse_jacobian(lambda x: x * rng.normal(), X)
 
 
 def test_traced_values_are_refused_with_the_way_out():

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from retrograde.errors import InputError
 from retrograde.sparse.elimination import contents
 from retrograde.sparse.level import PatternLevel
 from retrograde.trace.handle import is_traced, shape_of
@@ -45,9 +46,16 @@ def detect(
     with varying(level) if level.varies else nullcontext():
         outputs = run(level, lambda: settled(f(*inputs.args, **kwargs)), f)
     leaves, structure = flatten(outputs)
-    rows = [_numbers(level, leaf) for leaf in leaves if is_variable(leaf)]
+    rows = [_numbers(level, leaf) for leaf in leaves if _is_number(leaf)]
     values = [leaf.primal if is_traced(leaf) and leaf.level is level else leaf for leaf in leaves]
     return unflatten(structure, values), contents(level.sets, np.concatenate([np.zeros(0, int), *rows]))
+
+
+def _is_number(leaf: Any) -> bool:
+    try:
+        return is_variable(leaf)
+    except InputError:
+        return False  # the caller says what is wrong with it
 
 
 def _numbers(level: PatternLevel, leaf: Any) -> Any:

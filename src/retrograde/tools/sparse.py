@@ -241,7 +241,11 @@ class PreparedSparse:
         entries = compression.entries(pushed, pulled)
         matrix = csr_array((entries, pattern.indices.copy(), pattern.indptr.copy()), pattern.shape)
         if checked is not None:
-            self._compare(matrix if by_columns else matrix.T.tocsr(), random[0], checked, by_columns)
+
+            def multiply(v: Any) -> Any:
+                return (self._push if by_columns else self._back)(args, kwargs, v[None])[0]
+
+            self._compare(matrix if by_columns else matrix.T.tocsr(), random[0], checked, multiply, by_columns)
         return matrix
 
     def _check_product(self, product: Any, size: int) -> None:
@@ -253,21 +257,28 @@ class PreparedSparse:
                 f"{self.name}(f).prepare(...) at this point",
             )
 
-    def _compare(self, matrix: Any, v: Any, product: Any, by_columns: bool) -> None:
-        """Refuse a matrix whose product with a random direction is not that of the function."""
+    def _compare(self, matrix: Any, v: Any, product: Any, multiply: Callable[[Any], Any], by_columns: bool) -> None:
+        """Refuse a matrix whose product with a random direction is not that of the function, what `multiply` gives."""
         line = "row" if by_columns else "column"
         by_pattern = matrix @ v
-        scale = abs(matrix) @ np.abs(v)
-        epsilon = np.finfo(product.dtype).eps
-        # Rounding differs by far less; a missing entry by far more, unless it is nothing beside the others of its row.
-        with np.errstate(invalid="ignore"):
-            allowed = epsilon**0.4 * scale + epsilon**0.75 * np.max(scale, initial=0, where=np.isfinite(scale))
-            wrong = np.abs(by_pattern - product) > allowed
         # Where the sum is not finite the entries themselves show it; where the product alone is not, one is missing.
-        wrong |= np.isfinite(by_pattern) & ~np.isfinite(product)
+        missing = np.isfinite(by_pattern) & ~np.isfinite(product)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            difference = np.abs(by_pattern - product)
+            scale = abs(matrix) @ np.abs(v)
+            epsilon = np.finfo(product.dtype).eps
+            # Rounding differs by far less; a missing entry by far more, unless it is nothing beside the others.
+            allowed = epsilon**0.6 * scale + epsilon**0.75 * np.max(scale, initial=0, where=np.isfinite(scale))
+            wrong = missing | (difference > allowed)
+            if wrong.any() and not missing.any():
+                # Unless the function itself rounds by more: then the sum of two products is as far from one.
+                part = np.where(np.arange(len(v)) % 2, v, v / 3)
+                noise = np.abs(multiply(part) + multiply(v - part) - product) / scale
+                relative = np.max(noise, initial=0, where=np.isfinite(noise))
+                wrong = difference > allowed + min(10 * relative, epsilon**0.4) * scale
         if not wrong.any():
             return
-        worst = int(np.argmax(np.where(wrong, np.abs(by_pattern - product), 0)))
+        worst = int(np.argmax(np.where(wrong, difference, -1)))
         count = int(wrong.sum())
         also = f", and {count - 1} {line}s more" if count > 1 else ""
         ways = (

@@ -68,12 +68,20 @@ class Layout:
 
 def checked_output(y: Any, name: str) -> Any:
     """Refuse what is no number, array or container of them; `name` is the transform that was called."""
-    for leaf in flatten(y)[0]:
+    leaves = flatten(y)[0]
+    for leaf in leaves or [y]:
         try:
-            is_variable(leaf)
+            is_constant = not is_variable(leaf)
         except InputError:
+            is_constant = True
+        # A constant (text, a flag) may stand beside numbers.
+        if is_constant and (len(leaves) < 2 or not isinstance(leaf, bool | str | bytes | np.generic | np.ndarray)):
             raise InputError(
-                f"{name} needs a function that returns numbers and arrays; it returned a {type(leaf).__name__}",
+                f"{name} needs a function that returns numbers and arrays; it returned {_described(leaf)}",
                 "return arrays, or a list, tuple or dictionary of them",
-            ) from None
+            )
     return y
+
+
+def _described(leaf: Any) -> str:
+    return "None" if leaf is None else f"a {type(leaf).__name__}"
