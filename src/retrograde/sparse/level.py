@@ -162,6 +162,8 @@ def _integers(x: Any) -> Any:
 def _as_link(numbers: Numbers, primal: Any) -> Any:
     """What a handle carries: the numbers, once for the real and once for the imaginary part of complex values."""
     value = plain(primal)
+    if type(numbers) is int:
+        numbers = np.int64(numbers)  # which has the indices of an array without axes
     return numbers * (1 + 1j) if type(value) is not np.float64 and np.iscomplexobj(value) else numbers
 
 

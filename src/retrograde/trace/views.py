@@ -73,6 +73,8 @@ class View(Traced):
         level = self.level
         if level.records:
             return self.reading()
+        if level is CONSTANT:
+            return make(owned(self.memory), None, level)
         return make(owned(self.memory), owned(level.part(self.base.link, self.path)), level)
 
     # What is the same in every version is asked of the memory, so that nothing is recorded.
