@@ -3,9 +3,9 @@
 A write must cost what it writes; a copy of the array for every version of it makes the loop quadratic. PyTorch writes
 in place into a clone, JAX makes a new array with `at[i].set`; autograd has no way to write at all.
 
-The second part mixes such writes with augmented ones, writes through views that are made in each turn, and reads of
-views that were made before the first write; in reverse mode, in forward mode, and to second order (forward over
-reverse).
+The second part mixes such writes with augmented ones, writes at integer arrays, writes through views that are made in
+each turn, and reads of views that were made before the first write; in reverse mode, in forward mode, and to second
+order (forward over reverse).
 
 Targets: twice the elements cost at most 2.3× as much, at 10³, 10⁴ and 10⁵, in all of these; at 10⁴ at least 6× faster
 than PyTorch. The peers run only where they end in seconds.
@@ -114,6 +114,10 @@ def mixed(x: Any) -> Any:
             b[i] *= x[i - 1]
         elif i % 4 == 3:
             backwards[-1 - i] -= 0.5 * evens[i // 2]
+        elif i % 8 == 4:
+            np.add.at(b, [i, i - 1, i], 0.1 * x[i])
+        else:
+            b[[i, i - 1]] *= 0.5
     return np.sum(b * b)
 
 

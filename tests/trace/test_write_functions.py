@@ -220,6 +220,8 @@ def test_the_other_elements_of_a_masked_write_are_not_computed():
     "statement",
     each("""
         np.place(A, mask, flat)
+        A[0][[False, True, False, True]] = A[0, ::-2]
+        flat[mask.ravel()] = flat[:np.count_nonzero(mask)]
         np.fill_diagonal(A, A[0])
         A.flat[1::2] = flat
         np.stack([A[2], A[0], A[1]], out=A)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from retrograde.errors import MutationError
 from retrograde.trace.constant import CONSTANT, constant
 from retrograde.trace.creation import array_of
 from retrograde.trace.handle import HANDLES, Traced, like_of, make, plain
@@ -85,6 +86,8 @@ def setitem(x: Traced, key: Any, value: Any) -> None:
         return
     value = array_of(value)
     if type(value) in HANDLES:
+        if type(value) is View and _is_mask(key, x):
+            check_apart("x[mask] = values", [plain(value)], x)
         # A view of x itself must be read before x changes, and must not hold its memory.
         value = value.primal if value.level is CONSTANT else value.owned()
     if type(x) is View:
@@ -93,6 +96,29 @@ def setitem(x: Traced, key: Any, value: Any) -> None:
         write(x, (), key, value)
     else:
         x[key] = value  # a parameter has its own opinion
+
+
+def _is_mask(key: Any, x: Traced) -> bool:
+    """Whether a key is one mask of the whole array: the only one that NumPy follows without a look at the memory."""
+    if type(key) is tuple and len(key) == 1:
+        key = key[0]
+    key = plain(key)
+    if isinstance(key, list):
+        key = np.asarray(key)
+    return isinstance(key, np.ndarray) and key.dtype == bool and key.ndim == x.ndim > 0
+
+
+def check_apart(name: str, values: list[Any], target: Any) -> None:
+    """Refuse what depends on the order in which NumPy reads and writes.
+
+    Raises:
+        MutationError: one of the values shares memory with the array that is written to.
+    """
+    if any(isinstance(value, np.ndarray) and np.may_share_memory(value, plain(target)) for value in values):
+        raise MutationError(
+            f"{name} would write over values that it has not read yet: they share memory with its target",
+            "np.copy(values)",
+        )
 
 
 def _holds_views(values: Any, x: Traced) -> bool:

@@ -14,11 +14,11 @@ from retrograde.trace.call import call
 from retrograde.trace.callers import calling_frame
 from retrograde.trace.constant import CONSTANT, writable
 from retrograde.trace.handle import HANDLES, Traced, plain
+from retrograde.trace.indexing import check_apart
 from retrograde.trace.operators import GENERATED
 from retrograde.trace.write_functions import (
     WRITERS,
     at,
-    check_apart,
     check_out_shape,
     store,
     taken_over,

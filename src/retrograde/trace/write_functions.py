@@ -20,7 +20,7 @@ from retrograde.trace.callers import Statement, frame_of_user, statement_of
 from retrograde.trace.constant import constant
 from retrograde.trace.creation import array_of
 from retrograde.trace.handle import HANDLES, is_traced, plain
-from retrograde.trace.indexing import setitem
+from retrograde.trace.indexing import check_apart, setitem
 from retrograde.trace.keys import fixed_key
 from retrograde.trace.places import places_of
 
@@ -42,19 +42,6 @@ def must_be_ours(x: Any, name: str, *ways: str) -> None:
 
 
 # --- functions whose first argument is written to ----------------------------------------------------------------
-
-
-def check_apart(name: str, values: list[Any], target: Any) -> None:
-    """Refuse what depends on the order in which NumPy reads and writes.
-
-    Raises:
-        MutationError: one of the values shares memory with the array that is written to.
-    """
-    if any(isinstance(value, np.ndarray) and np.may_share_memory(value, plain(target)) for value in values):
-        raise MutationError(
-            f"{name} would write over values that it has not read yet: they share memory with its target",
-            "np.copy(values)",
-        )
 
 
 def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
