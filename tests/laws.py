@@ -250,7 +250,10 @@ def formulas_name_the_functions_parameters(rule: Rule) -> None:
         assert [p.name for p in other] == [p.name for p in lists[0]], "the formulas do not have the same parameters"
     theirs = _parameters(rule.function)
     for parameter in itertools.chain(*lists):
-        assert parameter.kind is not parameter.VAR_KEYWORD, f"a formula swallows **{parameter.name}"
+        passed_on = (
+            theirs is not None and getattr(theirs.get(parameter.name), "kind", None) is parameter.VAR_KEYWORD
+        )  # np.apply_along_axis(f, …, **kwargs)
+        assert parameter.kind is not parameter.VAR_KEYWORD or passed_on, f"a formula swallows **{parameter.name}"
     if theirs is None:
         return
     names = list(theirs)

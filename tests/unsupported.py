@@ -1,6 +1,8 @@
-"""Public functions of NumPy that Retrograde refuses when it is given a traced value, and why.
+"""Public functions of NumPy that have no rule in the table, and why; a name is written as after `np.`.
 
-A name is written as after `np.`. The gate (test_gate.py) fails on a name that has a rule by now.
+`TAKEN_OVER` and `COMPOSED` are differentiable all the same; `NOT_NUMBERS` has nothing to differentiate; `UNSUPPORTED`
+is refused when it is given a traced value. The gate (test_gate.py) fails on a
+name that has a rule by now, and the support page (support_page.py) is made of these lists and the table.
 """
 
 from __future__ import annotations
@@ -10,12 +12,25 @@ def _all(names: str, reason: str) -> dict[str, str]:
     return dict.fromkeys(names.split(), reason)
 
 
-UNSUPPORTED: dict[str, str] = {
+TAKEN_OVER: dict[str, str] = {
     **_all(
-        "array asanyarray asarray asarray_chkfinite ascontiguousarray asfortranarray empty eye full identity ones zeros"
-        " arange require",
-        "makes a new array: intercepted while a transform runs, not a primitive",
+        "array asanyarray asarray ascontiguousarray asfortranarray empty eye full identity ones zeros indices tri",
+        "makes a new array: taken over while a transform runs",
     ),
+    "arange": "taken over while a transform runs: differentiable in start and step",
+    "kaiser": "taken over while a transform runs: differentiable in beta",
+    "frompyfunc": "the ufunc that it makes runs its Python function on traced elements, as np.vectorize does",
+}
+
+# lib.stride_tricks.as_strided does not ask its argument.
+TAKEN_OVER["lib.stride_tricks.as_strided"] = "taken over while a transform runs: an index of memory"
+
+COMPOSED: dict[str, str] = _all(
+    "row_stack",
+    "NumPy's own Python code of it consists of functions that have rules",
+)
+
+NOT_NUMBERS: dict[str, str] = {
     **_all(
         "from_dlpack frombuffer fromfile fromfunction fromiter fromregex fromstring genfromtxt load loadtxt save"
         " savetxt savez savez_compressed",
@@ -41,41 +56,29 @@ UNSUPPORTED: dict[str, str] = {
         "takes dates, not numbers",
     ),
     **_all(
-        "bartlett blackman hamming hanning kaiser fft.fftfreq fft.rfftfreq",
+        "bartlett blackman hamming hanning fft.fftfreq fft.rfftfreq",
         "takes a number of points: nothing to differentiate",
     ),
     **_all(
-        "diag_indices indices mask_indices tril_indices triu_indices tri",
+        "diag_indices mask_indices tril_indices triu_indices",
         "takes sizes and makes indices: nothing to differentiate",
     ),
-    **_all(
-        "apply_along_axis apply_over_axes frompyfunc nested_iters",
-        "calls Python functions piece by piece: write the loop, or vmap",
-    ),
-    **_all("asmatrix bmat", "makes np.matrix, which NumPy itself advises against"),
     **_all("packbits unpackbits", "takes and gives bits"),
-    **_all(
-        "intersect1d setdiff1d setxor1d union1d unique_all unique_counts unique_inverse unique_values",
-        "not written yet: the set is of values, and each has a place that it came from",
-    ),
-    **_all("histogram2d histogramdd", "not written yet: differentiable in its weights alone"),
-    **_all("poly polydiv polyfit roots", "not written yet: np.polynomial is what NumPy advises"),
-    **_all("row_stack sort_complex", "outdated: np.vstack, np.sort"),
+}
+
+UNSUPPORTED: dict[str, str] = {
+    "nested_iters": "gives iterators over the memory itself: write the loop",
+    **_all("asarray_chkfinite require", "makes a plain array: np.asarray(x), which is taken over"),
+    **_all("asmatrix bmat", "makes np.matrix, which NumPy itself advises against"),
     **{
-        f"{name}.{method}": "not written yet: a fold of a function that nobody folds"
-        for name in (
-            "arctan2 copysign divide float_power floor_divide fmod heaviside hypot ldexp logaddexp2 nextafter power"
-            " remainder subtract"
-        ).split()
+        f"{name}.{method}": "NumPy's own folds it in an order of its own on some processors: write the loop"
+        for name in ("arctan2", "float_power", "power")
+        for method in ("reduce", "reduceat")
+    },
+    **{
+        f"ldexp.{method}": "its second argument is an integer, and its result is none: NumPy refuses it, too"
         for method in ("reduce", "accumulate", "reduceat")
     },
-    **_all(
-        "copysign.outer float_power.outer floor_divide.outer fmax.outer fmin.outer fmod.outer heaviside.outer"
-        " ldexp.outer logaddexp2.outer nextafter.outer remainder.outer",
-        "not written yet: np.f(a[:, None], b) is the same",
-    ),
-    **_all(
-        "fmax.reduceat fmin.reduceat logaddexp.reduceat maximum.reduceat minimum.reduceat",
-        "not written yet: np.f.reduce over slices is the same",
-    ),
 }
+
+LISTED: dict[str, str] = TAKEN_OVER | COMPOSED | NOT_NUMBERS | UNSUPPORTED

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import retrograde.rules.numpy_norms  # noqa: F401  defines the rules
+from retrograde import grad, hessian, jvp
 from retrograde.rules.table import RULES, General
 
 
@@ -129,3 +130,27 @@ def test_masked_norm_of_infinity_gives_zero() -> None:
     with np.errstate(invalid="ignore"):
         np.testing.assert_array_equal(pull(np.array([0.0, 5.0]), x, None, 1), [[0, 0], [3, 4]])
         np.testing.assert_array_equal(pull(np.array([0.0, 25.0]), x, 3, 1)[0], [0, 0])
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_second_derivatives_of_a_norm_at_zero_are_no_silent_zeros(power: int) -> None:
+    """That of the square exists, but no value at the point tells it; np.sum(x * x) has it."""
+
+    def f(x: Any) -> Any:
+        return np.linalg.norm(x) ** power
+
+    with np.errstate(all="ignore"):
+        assert not np.any(np.isfinite(np.diag(hessian(f, np.zeros(2)))))
+        assert not np.isfinite(grad(lambda t: grad(f)(t * np.array([1.0, 0.0]))[0])(0.0))
+        assert not np.isfinite(jvp(lambda x: jvp(f, (x,), (np.ones(2),))[1], (np.zeros(2),), (np.ones(2),))[1])
+
+
+def test_second_derivatives_of_a_norm_that_is_not_used_at_zero_are_zero() -> None:
+    def f(x: Any) -> Any:
+        lengths = np.linalg.norm(x, axis=1)
+        return np.sum(np.where(lengths > 0, lengths, 0.0))
+
+    x = np.array([[0.0, 0.0], [3.0, 4.0]])
+    got = hessian(f, x)
+    np.testing.assert_array_equal(got[0], 0)
+    np.testing.assert_allclose(got[1, :, 1, :], [[16 / 125, -12 / 125], [-12 / 125, 9 / 125]])

@@ -80,7 +80,17 @@ def test_standard_deviation_of_some_constant_rows() -> None:
 
 def test_square_of_a_constant_vectors_standard_deviation_has_no_slope() -> None:
     equal(slope(lambda a: np.std(a) ** 2, [0.1, 0.1, 0.1]), [0, 0, 0])
-    equal(retrograde.hessian(np.std, np.ones(3)), np.zeros((3, 3)))
+
+
+@pytest.mark.parametrize("f", [np.std, lambda a: np.std(a) ** 2])
+def test_second_derivatives_of_a_deviation_of_zero_are_no_silent_zeros(f: Any) -> None:
+    """That of its square exists, but no value at the point tells it; that of np.var is there."""
+    with np.errstate(all="ignore"):
+        assert not np.any(np.isfinite(np.diag(retrograde.hessian(f, np.ones(3)))))
+        assert not np.isfinite(retrograde.grad(lambda t: retrograde.grad(f)(t * np.array([1.0, 0, 0]))[0])(0.0))
+    close(retrograde.hessian(np.var, np.ones(2)), [[0.5, -0.5], [-0.5, 0.5]])
+    masked = retrograde.hessian(lambda a: np.where(np.std(a) > 0, np.std(a), 0.0), np.ones(3))
+    equal(masked, np.zeros((3, 3)))
 
 
 def test_variance_without_freedom_has_no_finite_slope_but_a_zero_cotangent_stays_zero() -> None:

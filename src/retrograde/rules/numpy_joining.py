@@ -366,7 +366,8 @@ def select_body(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any
         raise ValueError("select with an empty condition list is not possible")
     result = default
     for i, (condition, choice) in reversed(list(enumerate(zip(condlist, choicelist, strict=True)))):
-        if np.result_type(condition).kind != "b":
+        condition = np.asarray(condition)
+        if condition.dtype.kind != "b":
             raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
         result = np.where(condition, choice, result)
     return result

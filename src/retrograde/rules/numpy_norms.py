@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from retrograde.rules.contractions import as_array, constant
+from retrograde.rules.lengths import over_length
+from retrograde.rules.numpy_reductions import is_plain
 from retrograde.rules.points import call, complex_, distinct, invertible, real
 from retrograde.rules.products import conj, times
 from retrograde.rules.table import general
@@ -93,8 +95,7 @@ def _pullback(y: Any, x: Any, order: Any, axis: Axes, *, is_matrix: bool) -> Any
     def pull(y_bar: Any) -> tuple[Any]:
         y_kept, y_bar = np.reshape(y, kept), np.reshape(y_bar, kept)
         if _is_euclidean(order, is_matrix):
-            # x / y, and 0 at 0, where a cotangent that vanishes with y (of the squared norm) must stay finite.
-            return (times(y_bar / np.where(y_kept == 0, np.inf, y_kept), x),)
+            return (over_length(y_bar, x, y_kept),)
         gradient = matrix_gradient if is_matrix else vector_gradient
         return (times(y_bar, gradient(y_kept, x, order, axes)),)
 
@@ -107,6 +108,8 @@ def _pushforward(y: Any, x: Any, order: Any, axis: Axes, *, is_matrix: bool) -> 
     def push(x_dot: Any) -> Any:
         y_kept = np.reshape(y, kept)
         if _is_euclidean(order, is_matrix):
+            if not is_plain(y_kept):
+                return np.reshape(np.sum(np.real(over_length(x_dot, conj(x), y_kept)), axis=axes), np.shape(y))
             y_dot = np.sum(np.real(conj(x) * x_dot), axis=axes, keepdims=True) / np.where(y_kept == 0, np.inf, y_kept)
         else:
             gradient = matrix_gradient if is_matrix else vector_gradient

@@ -1,4 +1,4 @@
-"""Derivatives of what depends on order: sorting, order statistics, unique values, histograms.
+"""Derivatives of what depends on order: sorting and order statistics.
 
 All of it is linear in the elements while their order stays as it is. Which element goes where is found by a stable
 sort, so that of equal elements the first counts as the smallest.
@@ -6,17 +6,15 @@ sort, so that of equal elements the first counts as the smallest.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from retrograde.errors import UnsupportedArgumentError
 from retrograde.rules.numpy_reductions import from_rows, rows
-from retrograde.rules.points import call, complex_, distinct, real
-from retrograde.rules.table import Like, composed, general, linear, no_gradient
+from retrograde.rules.points import call, complex_, distinct
+from retrograde.rules.table import composed, general, no_gradient
 
 no_gradient(
     np.argmax,
@@ -114,6 +112,14 @@ general(
         call(complex_(-1, 1, 4)),
     ],
 )
+
+
+def sort_complex(a: Any) -> Any:
+    """In single precision where `a` is of a single or a shorter one, as NumPy."""
+    return np.sort(a) if np.iscomplexobj(a) else np.sort(a) + 0j
+
+
+composed(np.sort_complex, sort_complex, at=[call(distinct(-1, 1, 5)), call(complex_(-1, 1, 2, 3))])
 general(
     np.partition,
     pullback=partition_pullback,
@@ -310,111 +316,3 @@ for _function, _of_places, _skip_nan, _scale in (
 ):
     _pullback, _pushforward = _quantile_rule(_of_places, _skip_nan)
     general(_function, pullback=_pullback, pushforward=_pushforward, at=_quantiles(_scale))
-
-
-# --- unique values ---------------------------------------------------------------------------------------------------
-
-
-def unique_pullback(y: Any, ar: Any, *, equal_nan: bool = True) -> Any:
-    """Each value comes from the first element that has it."""
-    shape, number = np.shape(ar), np.size(y)
-
-    def pull_unique(y_bar: Any) -> Any:
-        return (np.reshape(scatter(y_bar, _first_of_each(ar, number), math.prod(shape)), shape),)
-
-    return pull_unique
-
-
-def unique_pushforward(y: Any, ar: Any, *, equal_nan: bool = True) -> Any:
-    def push_unique(ar_dot: Any) -> Any:
-        return np.take(np.ravel(ar_dot), _first_of_each(ar, np.size(y)))
-
-    return push_unique
-
-
-def _first_of_each(a: Any, number: int) -> Any:
-    """The positions of the first elements of each value; NaN comes last, and only so often as `number` leaves room."""
-    x = np.ravel(a)
-    order = _stable_order(x, 0)
-    x = np.take(x, order)
-    fresh = np.ones(len(order), bool)
-    fresh[1:] = x[1:] != x[:-1]
-    return order[fresh][:number]
-
-
-general(
-    np.unique,
-    pullback=unique_pullback,
-    pushforward=unique_pushforward,
-    at=[call(distinct(-1, 1, 5)), call(distinct(-1, 1, 2, 3), equal_nan=False), call(complex_(-1, 1, 3))],
-)
-
-
-# --- bins ------------------------------------------------------------------------------------------------------------
-
-
-def bincount_adjoint(y_bar: Any, x: Any, weights: Like | None = None, minlength: int = 0) -> Any:
-    return np.take(y_bar, x)
-
-
-linear(
-    np.bincount,
-    bincount_adjoint,
-    args=(1,),
-    at=[call([0, 2, 2, 1], real(-1, 1, 4)), call(np.array([1, 1]), weights=real(-1, 1, 2), minlength=5)],
-)
-
-
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    """np.histogram_bin_edges, with the derivatives of edges that the smallest and the largest element decide."""
-    if isinstance(bins, str):
-        raise UnsupportedArgumentError(
-            f"np.histogram of a traced value does not choose the bins by {bins!r}",
-            f"bins=np.histogram_bin_edges(dropgrad(a), {bins!r})",
-        )
-    if np.ndim(bins) == 1:
-        if np.any(np.diff(bins) < 0):
-            raise ValueError("`bins` must increase monotonically, when an array")
-        return bins if hasattr(bins, "shape") else np.asarray(bins)
-    low, high = range if range is not None else (np.min(a), np.max(a)) if np.size(a) else (0, 1)
-    if not (np.isfinite(low) and np.isfinite(high) and low <= high):
-        raise ValueError(f"range of [{low}, {high}] is not finite, or not increasing")
-    if low == high:
-        low, high = low - 0.5, high + 0.5
-    return np.linspace(low, high, bins + 1)
-
-
-def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
-    """np.histogram: numbers of elements have no derivative, sums of weights and the edges of the bins have."""
-    edges = histogram_bin_edges(a, bins, range)
-    number = edges.shape[0] - 1
-    x = np.ravel(a)
-    place = np.searchsorted(edges, x, side="right") - 1
-    place = np.where(x == edges[-1], number - 1, place)
-    inside = np.flatnonzero((place >= 0) & (place < number))
-    if weights is None:
-        height = np.bincount(place[inside], minlength=number)
-    else:
-        if np.shape(weights) != np.shape(a):
-            raise ValueError("weights should have the same shape as a.")
-        height = np.bincount(place[inside], np.take(np.ravel(weights), inside), number)
-    if density:
-        height = height / np.diff(edges) / np.sum(height)
-    return height, edges
-
-
-composed(
-    np.histogram_bin_edges,
-    histogram_bin_edges,
-    at=[call(distinct(-1, 1, 5), 3), call(distinct(-1, 1, 2, 3), bins=2, range=(-1.0, 1.0))],
-)
-composed(
-    np.histogram,
-    histogram,
-    at=[
-        call(distinct(-1, 1, 6), 3),
-        call(distinct(-1, 1, 6), weights=real(0.5, 2, 6), bins=3),
-        call(distinct(-1, 1, 6), bins=[-1.0, 0.1, 0.5, 2.0], density=True, weights=real(0.5, 2, 6)),
-        call(distinct(-1, 1, 2, 3), 4, range=(-1.5, 1.5), weights=real(0.5, 2, 2, 3)),
-    ],
-)

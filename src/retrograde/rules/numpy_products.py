@@ -18,7 +18,7 @@ from retrograde.rules.contractions import as_array, contracted, matmul, matmul_f
 from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.points import call, complex_, real
 from retrograde.rules.products import conj, hermitian, size_of, times, unbroadcast
-from retrograde.rules.table import Like, composed, multilinear
+from retrograde.rules.table import Like, multilinear
 
 # --- matmul, matvec, vecmat, vecdot ----------------------------------------------------------------------------------
 
@@ -349,23 +349,6 @@ multilinear(
         call(real(-1, 1), real(-1, 1, 2)),
     ],
 )
-
-
-def outer_body(ufunc: np.ufunc) -> Any:
-    """The outer form of a ufunc, by broadcasting."""
-
-    def body(A: Any, B: Any) -> Any:
-        return ufunc(np.reshape(A, (*np.shape(A), *(1 for _ in np.shape(B)))), B)
-
-    return body
-
-
-for _ufunc in (np.add, np.subtract, np.divide, np.power, np.maximum, np.minimum, np.hypot, np.arctan2, np.logaddexp):
-    composed(
-        _ufunc.outer,
-        outer_body(_ufunc),
-        at=[call(real(0.1, 1, 2), real(1.1, 2, 3)), call(real(0.1, 1, 2, 2), real(1.1, 2))],
-    )
 
 
 # --- cross -----------------------------------------------------------------------------------------------------------

@@ -39,6 +39,11 @@ def kept(y: Any, axis: Any, keepdims: Any = False) -> Any:
     return np.expand_dims(y, axis)
 
 
+def over(a: Any, axis: Any) -> Any:
+    """The axis of a reduction of `a`: NumPy lets a 0-d array be reduced over axis 0 and -1, as over all it has."""
+    return axis if np.ndim(a) else None
+
+
 def split_axes(ndim: int, axis: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The axes that a reduction over `axis` leaves, and those that it removes."""
     removed = tuple(range(ndim)) if axis is None else tuple(sorted(normalize_axis_tuple(axis, ndim)))
@@ -197,6 +202,8 @@ def prod_pullback(
     initial: Any = None,
     where: Any = True,
 ) -> Any:
+    axis = over(a, axis)
+
     def pull_prod(y_bar: Any) -> Any:
         others = _products_of_others(y, a, axis, keepdims, initial, where)
         return (masked(scaled(kept(y_bar, axis, keepdims), conj(others)), where),)
@@ -214,6 +221,8 @@ def prod_pushforward(
     initial: Any = None,
     where: Any = True,
 ) -> Any:
+    axis = over(a, axis)
+
     def push_prod(a_dot: Any) -> Any:
         others = _products_of_others(y, a, axis, keepdims, initial, where)
         return np.sum(masked(times(a_dot, others), where), axis=axis, keepdims=keepdims)
@@ -245,7 +254,8 @@ def _products_of_others(y: Any, a: Any, axis: Any, keepdims: Any, initial: Any, 
 
 def is_plain(x: Any) -> bool:
     """Whether `x` is NumPy's own, so that nothing is going to differentiate what is done with it."""
-    return type(x) is np.ndarray or isinstance(x, np.generic | float | complex)
+    # Not isinstance, which asks a traced value for its class.
+    return type(x) is np.ndarray or issubclass(type(x), np.generic | float | complex)
 
 
 def is_normal(x: Any) -> bool:
@@ -266,6 +276,7 @@ def extreme_pullback(
     y: Any, a: Any, axis: Any = None, *, keepdims: Any = False, initial: Any = None, where: Any = True
 ) -> Any:
     """Elements that tie for the extreme share its cotangent equally; `initial` counts as one of them."""
+    axis = over(a, axis)
 
     def pull_extreme(y_bar: Any) -> Any:
         tied, number = _ties(kept(y, axis, keepdims), a, axis, initial, where)
@@ -277,6 +288,8 @@ def extreme_pullback(
 def extreme_pushforward(
     y: Any, a: Any, axis: Any = None, *, keepdims: Any = False, initial: Any = None, where: Any = True
 ) -> Any:
+    axis = over(a, axis)
+
     def push_extreme(a_dot: Any) -> Any:
         tied, number = _ties(kept(y, axis, keepdims), a, axis, initial, where)
         return np.sum(np.where(tied, a_dot, 0) / number, axis=axis, keepdims=keepdims)
@@ -343,6 +356,8 @@ composed(np.ptp, ptp, at=[*_EXTREME, *_EXTREMES[:3]])
 def logaddexp_pullback(
     y: Any, array: Any, axis: Any = 0, *, keepdims: Any = False, initial: Any = None, where: Any = True
 ) -> Any:
+    axis = over(array, axis)
+
     def pull_logaddexp(y_bar: Any) -> Any:
         return (masked(scaled(kept(y_bar, axis, keepdims), _shares(kept(y, axis, keepdims), array)), where),)
 
@@ -352,6 +367,8 @@ def logaddexp_pullback(
 def logaddexp_pushforward(
     y: Any, array: Any, axis: Any = 0, *, keepdims: Any = False, initial: Any = None, where: Any = True
 ) -> Any:
+    axis = over(array, axis)
+
     def push_logaddexp(array_dot: Any) -> Any:
         terms = times(array_dot, _shares(kept(y, axis, keepdims), array))
         return np.sum(masked(terms, where), axis=axis, keepdims=keepdims)

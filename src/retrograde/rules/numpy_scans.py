@@ -25,6 +25,15 @@ def cut(x: Any, axis: Axis, start: int | None = None, stop: int | None = None, s
     return x[(slice(None),) * axis + (slice(start, stop, step),)]
 
 
+def one_axis(axis: Any, ndim: int) -> Axis:
+    """The axis of an accumulation as a number from zero; the ufuncs' methods take a tuple of one, and None of one."""
+    if axis is None:
+        axis = range(ndim)
+    if isinstance(axis, tuple | range):
+        (axis,) = axis
+    return normalize_axis_index(axis, ndim)
+
+
 def recurrence(b: Any, a: Any, axis: Axis) -> Any:
     """t of t[0] = b[0] and t[i] = b[i] + a[i] t[i-1], along `axis`.
 
@@ -53,20 +62,20 @@ def reverse_recurrence(b: Any, a: Any, axis: Axis) -> Any:
 
 
 def cumsum_adjoint(y_bar: Any, a: Like, axis: Any = None, dtype: Any = None) -> Any:
-    if axis is None:
+    if axis is None or not a.shape:
         return np.reshape(np.cumsum(y_bar[::-1])[::-1], a.shape)
-    axis = normalize_axis_index(axis, a.ndim)
+    axis = one_axis(axis, a.ndim)
     return cut(np.cumsum(cut(y_bar, axis, None, None, -1), axis=axis), axis, None, None, -1)
 
 
 def add_accumulate_adjoint(y_bar: Any, array: Like, axis: Any = 0, dtype: Any = None) -> Any:
-    return cumsum_adjoint(y_bar, array, axis)
+    return cumsum_adjoint(y_bar, array, one_axis(axis, array.ndim))
 
 
 def cumulative_sum_adjoint(
     y_bar: Any, x: Like, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
-    axis = normalize_axis_index(0 if axis is None else axis, y_bar.ndim)
+    axis = one_axis(axis, y_bar.ndim)
     y_bar = cut(y_bar, axis, 1) if include_initial else y_bar
     return np.reshape(cumsum_adjoint(y_bar, Like(y_bar.shape, x.dtype), axis), x.shape)
 
@@ -112,7 +121,7 @@ def accumulation(partials: Partials) -> tuple[Callable[..., Any], Callable[..., 
 
     def pullback(y: Any, array: Any, axis: Any = 0) -> Any:
         def pull_accumulate(y_bar: Any) -> Any:
-            along = normalize_axis_index(axis, np.ndim(array))
+            along = one_axis(axis, np.ndim(array))
             p, q = partials(y, array, along)
             return (times(reverse_recurrence(y_bar, conj(p), along), conj(q)),)
 
@@ -120,7 +129,7 @@ def accumulation(partials: Partials) -> tuple[Callable[..., Any], Callable[..., 
 
     def pushforward(y: Any, array: Any, axis: Any = 0) -> Any:
         def push_accumulate(array_dot: Any) -> Any:
-            along = normalize_axis_index(axis, np.ndim(array))
+            along = one_axis(axis, np.ndim(array))
             p, q = partials(y, array, along)
             return recurrence(times(array_dot, q), p, along)
 
@@ -189,16 +198,20 @@ def multiply_accumulate_pushforward(y: Any, array: Any, axis: Any = 0, dtype: An
         if is_plain(array) and is_plain(array_dot) and is_normal(y):
             terms = array_dot / array
             if is_normal(terms) or is_normal(np.where(array_dot == 0, 1, terms)):
-                return y * np.cumsum(terms, axis=axis)
+                return y * np.cumsum(terms, axis=one_axis(axis, terms.ndim))
         return _push_product(y, array, axis)(array_dot)
 
     return push_cumprod
 
 
+def _line(a: Any, axis: Any) -> tuple[Any, Axis]:
+    return (np.reshape(a, -1), 0) if axis is None or not np.ndim(a) else (a, axis)
+
+
 def cumprod_pullback(y: Any, a: Any, axis: Any = None, dtype: Any = None) -> Any:
     shape = np.shape(a)
-    flat = np.reshape(a, -1) if axis is None else a
-    pull_flat = multiply_accumulate_pullback(y, flat, 0 if axis is None else axis)
+    flat, along = _line(a, axis)
+    pull_flat = multiply_accumulate_pullback(y, flat, along)
 
     def pull_cumprod(y_bar: Any) -> Any:
         return (np.reshape(pull_flat(y_bar)[0], shape),)
@@ -207,8 +220,8 @@ def cumprod_pullback(y: Any, a: Any, axis: Any = None, dtype: Any = None) -> Any
 
 
 def cumprod_pushforward(y: Any, a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    flat = np.reshape(a, -1) if axis is None else a
-    push_flat = multiply_accumulate_pushforward(y, flat, 0 if axis is None else axis)
+    flat, along = _line(a, axis)
+    push_flat = multiply_accumulate_pushforward(y, flat, along)
 
     def push_cumprod(a_dot: Any) -> Any:
         return push_flat(np.reshape(a_dot, flat.shape))
@@ -219,10 +232,10 @@ def cumprod_pushforward(y: Any, a: Any, axis: Any = None, dtype: Any = None) -> 
 def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
     if axis is None and np.ndim(x) > 1:
         raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
-    y = np.cumprod(x, axis=axis, dtype=dtype)
+    along = one_axis(axis, max(np.ndim(x), 1))
+    y = np.cumprod(x, axis=along, dtype=dtype)
     if not include_initial:
         return y
-    along = normalize_axis_index(0 if axis is None else axis, y.ndim)
     return np.concatenate([np.ones(np.shape(cut(y, along, None, 1)), y.dtype), y], axis=along)
 
 
@@ -269,7 +282,7 @@ def add_at(terms: Any, positions: Any, n: int, axis: Axis) -> Any:
 
 
 def add_reduceat_adjoint(y_bar: Any, array: Like, indices: Any, axis: Any = 0) -> Any:
-    axis = normalize_axis_index(axis, array.ndim)
+    axis = one_axis(axis, array.ndim)
     n = array.shape[axis]
     positions, segment = _segments(indices, n)
     return add_at(np.take(y_bar, segment, axis=axis), positions, n, axis)
@@ -294,7 +307,7 @@ def _others_in_segment(array: Any, positions: Any, segment: Any, axis: Axis) -> 
 
 def multiply_reduceat_pullback(y: Any, array: Any, indices: Any, axis: Any = 0) -> Any:
     def pull_reduceat(y_bar: Any) -> Any:
-        along = normalize_axis_index(axis, array.ndim)
+        along = one_axis(axis, array.ndim)
         positions, segment = _segments(indices, array.shape[along])
         others = _others_in_segment(array, positions, segment, along)
         terms = times(np.take(y_bar, segment, axis=along), conj(others))
@@ -305,7 +318,7 @@ def multiply_reduceat_pullback(y: Any, array: Any, indices: Any, axis: Any = 0) 
 
 def multiply_reduceat_pushforward(y: Any, array: Any, indices: Any, axis: Any = 0) -> Any:
     def push_reduceat(array_dot: Any) -> Any:
-        along = normalize_axis_index(axis, array.ndim)
+        along = one_axis(axis, array.ndim)
         positions, segment = _segments(indices, array.shape[along])
         terms = times(np.take(array_dot, positions, axis=along), _others_in_segment(array, positions, segment, along))
         return np.add.reduceat(terms, np.flatnonzero(np.diff(segment, prepend=-1)), axis=along)

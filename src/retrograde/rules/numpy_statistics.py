@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from retrograde.rules.numpy_reductions import count, kept, masked, scaled
+from retrograde.rules.lengths import over_length
+from retrograde.rules.numpy_reductions import count, is_plain, kept, masked, scaled
 from retrograde.rules.points import call, complex_, real
 from retrograde.rules.products import conj, times
 from retrograde.rules.table import composed, general
@@ -33,6 +34,11 @@ def _inverse_freedom(shape: tuple[int, ...], axis: Any, where: Any, ddof: Any) -
     return np.true_divide(1, np.maximum(freedom, 0))
 
 
+def _real(y_bar: Any) -> Any:
+    """The cotangent of a variance, which is a real number though dtype=complex makes it a complex one."""
+    return np.real(y_bar) if np.iscomplexobj(y_bar) else y_bar
+
+
 def _inner(a: Any, b: Any) -> Any:
     """The terms of the real inner product, Re conj(a) b, where b is a tangent."""
     product = times(b, conj(a))
@@ -52,7 +58,8 @@ def var_pullback(
 ) -> Any:
     def pull_var(y_bar: Any) -> Any:
         scale = 2 * _inverse_freedom(np.shape(a), axis, where, ddof + correction)
-        return (scaled(times(kept(y_bar, axis, keepdims), scale), _deviations(a, axis, dtype, where)),)
+        bar = _real(kept(y_bar, axis, keepdims))
+        return (scaled(times(bar, scale), _deviations(a, axis, dtype, where)),)
 
     return pull_var
 
@@ -76,16 +83,20 @@ def var_pushforward(
     return push_var
 
 
-def _std_slopes(y: Any, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any) -> Any:
-    """∂y/∂a of a standard deviation: (a - m)/(freedom · y), and 0 where all elements are equal.
+def _std_parts(y: Any, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any) -> tuple[Any, Any, Any]:
+    """The deviations, y with the reduced axes kept, and 1 / freedom, of a standard deviation y.
 
     Rounding can put the mean of equal elements beside them: y is then tiny instead of zero, and so are the deviations,
     all alike. Taking away their mean once more leaves exact zeros.
     """
     deviations = _deviations(a, axis, dtype, where)
     deviations = masked(deviations - np.mean(deviations, axis=axis, keepdims=True, where=where), where)
-    y = kept(y, axis, keepdims)
-    return deviations / (np.where(y == 0, math.inf, y) / _inverse_freedom(np.shape(a), axis, where, ddof))
+    return deviations, kept(y, axis, keepdims), _inverse_freedom(np.shape(a), axis, where, ddof)
+
+
+def _std_slopes(deviations: Any, y: Any, scale: Any) -> Any:
+    """∂y/∂a = (a - m)/(freedom · y), and 0 where all elements are equal."""
+    return deviations / (np.where(y == 0, math.inf, y) / scale)
 
 
 def std_pullback(
@@ -100,8 +111,11 @@ def std_pullback(
     correction: Any = 0,
 ) -> Any:
     def pull_std(y_bar: Any) -> Any:
-        slopes = _std_slopes(y, a, axis, dtype, ddof + correction, keepdims, where)
-        return (scaled(kept(y_bar, axis, keepdims), slopes),)
+        deviations, length, scale = _std_parts(y, a, axis, dtype, ddof + correction, keepdims, where)
+        bar = _real(kept(y_bar, axis, keepdims))
+        if is_plain(length):
+            return (scaled(bar, _std_slopes(deviations, length, scale)),)
+        return (over_length(bar * scale, deviations, length),)
 
     return pull_std
 
@@ -118,8 +132,12 @@ def std_pushforward(
     correction: Any = 0,
 ) -> Any:
     def push_std(a_dot: Any) -> Any:
-        slopes = _std_slopes(y, a, axis, dtype, ddof + correction, keepdims, where)
-        return np.sum(_inner(slopes, a_dot), axis=axis, keepdims=keepdims)
+        deviations, length, scale = _std_parts(y, a, axis, dtype, ddof + correction, keepdims, where)
+        if is_plain(length):
+            terms = _inner(_std_slopes(deviations, length, scale), a_dot)
+        else:
+            terms = np.real(over_length(a_dot * scale, conj(deviations), length))
+        return np.sum(terms, axis=axis, keepdims=keepdims)
 
     return push_std
 
@@ -149,6 +167,8 @@ general(np.std, pullback=std_pullback, pushforward=std_pushforward, at=_SCATTERS
 
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
     """np.average as means and sums; the weights are differentiable too."""
+    if isinstance(axis, list):
+        axis = tuple(axis)
     if weights is None:
         mean = np.mean(a, axis=axis, keepdims=keepdims)
         total: Any = np.float64(np.size(a) / max(np.size(mean), 1))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograde.rules.numpy_arithmetic import inverse
+from retrograde.rules.numpy_reductions import is_plain
 from retrograde.rules.points import real
 from retrograde.rules.table import elementwise
 
@@ -57,12 +58,29 @@ elementwise(
 
 # --- Circular functions --------------------------------------------------------------------------------
 
-# (1 - x)(1 + x) keeps the digits that 1 - x² loses near ±1.
+
+def one_minus_square(x: Any) -> Any:
+    """1 - x² as (1 - x)(1 + x), which keeps the digits near ±1; its derivative loses them near 0, so not there."""
+    product = (1 - x) * (1 + x)
+    return product if is_plain(x) else np.where(np.abs(x) < 0.5, 1 - x * x, product)
+
+
+def root_of_one_minus_square(x: Any) -> Any:
+    """√(1 - x²), the cosine of arcsin x; on the cuts beyond ±1 the sign of a zero imaginary part says which side."""
+    square = one_minus_square(x)
+    if not np.iscomplexobj(x):
+        return np.sqrt(square)
+    cut = (np.imag(x) == 0) & (np.abs(np.real(x)) > 1)
+    side = np.where(np.signbit(np.real(x)) == np.signbit(np.imag(x)), -1j, 1j)
+    on_cut = side * np.sqrt(np.where(cut, -square, 1.0))
+    return np.where(cut, on_cut, np.sqrt(np.where(cut, 1.0, square)))
+
+
 elementwise(np.sin, lambda x: np.cos(x), at=[real(-4, 4)])
 elementwise(np.cos, lambda x: -np.sin(x), at=[real(-4, 4)])
 elementwise(np.tan, lambda y: 1 + y * y, at=[real(-1.2, 1.2)])
-elementwise(np.arcsin, lambda x: 1 / np.sqrt((1 - x) * (1 + x)), at=[real(-0.9, 0.9)])
-elementwise(np.arccos, lambda x: -1 / np.sqrt((1 - x) * (1 + x)), at=[real(-0.9, 0.9)])
+elementwise(np.arcsin, lambda x: 1 / root_of_one_minus_square(x), at=[real(-0.9, 0.9)])
+elementwise(np.arccos, lambda x: -1 / root_of_one_minus_square(x), at=[real(-0.9, 0.9)])
 elementwise(np.arctan, lambda x: inverse(1 + x * x), at=[real(-3, 3)])
 
 
@@ -94,12 +112,34 @@ def _root_of_one_plus_square(x: Any) -> Any:
     return np.sqrt(1 + x * x) if np.iscomplexobj(x) else np.hypot(1.0, x)
 
 
+def sech_square(y: Any, x: Any) -> Any:
+    """tanh′: 1 - y², which loses its digits where y nears ±1; there 4e/(1 + e)² with e = exp(-2|x|), of either sign."""
+    slope = 1 - y * y
+    if type(slope) is float or type(slope) is np.float64:
+        return slope if slope > _TAIL or slope != slope else _sech_square_in_tail(x)
+    tail = np.abs(slope) < _TAIL
+    if not np.any(tail):
+        return slope
+    if not is_plain(slope) or not is_plain(x) or not np.ndim(slope):
+        return np.where(tail, _sech_square_in_tail(np.where(tail, x, 1.0)), slope)
+    slope[tail] = _sech_square_in_tail(x[tail])
+    return slope
+
+
+_TAIL = 0.02
+
+
+def _sech_square_in_tail(x: Any) -> Any:
+    e = np.exp(np.where(np.real(x) > 0, -2.0, 2.0) * x)
+    return 4 * e / ((1 + e) * (1 + e))
+
+
 elementwise(np.sinh, lambda x: np.cosh(x), at=[real(-3, 3)])
 elementwise(np.cosh, lambda x: np.sinh(x), at=[real(-3, 3)])
-elementwise(np.tanh, lambda y: 1 - y * y, at=[real(-3, 3)])
+elementwise(np.tanh, lambda y, x: sech_square(y, x), at=[real(-4, 4)])
 elementwise(np.arcsinh, lambda x: 1 / _root_of_one_plus_square(x), at=[real(-3, 3)])
 elementwise(np.arccosh, lambda x: 1 / (np.sqrt(x - 1) * np.sqrt(x + 1)), at=[real(1.2, 5)])
-elementwise(np.arctanh, lambda x: inverse((1 - x) * (1 + x)), at=[real(-0.9, 0.9)])
+elementwise(np.arctanh, lambda x: inverse(one_minus_square(x)), at=[real(-0.9, 0.9)])
 
 # --- Special functions ---------------------------------------------------------------------------------
 

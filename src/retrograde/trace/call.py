@@ -164,14 +164,14 @@ def _known(rule: Composed, kwargs: dict[str, Any]) -> dict[str, Any]:
 
 def _call_elementwise(rule: Elementwise, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An elementwise function of three or more arguments, or one that was given keywords."""
+    extra = list(kwargs)
     if kwargs:
         # Asked only where it matters: not every NumPy knows the signatures of its ufuncs.
         bound = inspect.signature(rule.function).bind(*args, **kwargs)
         args, kwargs = bound.args, bound.kwargs
     if kwargs or len(args) > len(rule.partials):
-        raise UnsupportedArgumentError(
-            f"{rule.label} of a traced value does not take {', '.join(kwargs) or 'so many arguments'}"
-        )
+        names = ", ".join(f"{name}=" for name in extra) or f"{len(args)} arguments"
+        raise UnsupportedArgumentError(f"{rule.label} of a traced value does not take {names}")
     levels = [x.level for x in args if type(x) in HANDLES]
     level = max(levels, key=lambda level: level.depth)
     active = tuple(type(x) in HANDLES and x.level is level for x in args)

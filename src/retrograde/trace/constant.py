@@ -73,9 +73,15 @@ def writable(array: Any, frame: FrameType | None, *names: str) -> Any:
         or array.dtype.kind not in "fc"
     ):
         return array
-    if frame is None or not is_calling(frame, names) or package_of(frame) in _PLAIN_MAKERS:
+    if frame is None or not is_calling(frame, names) or _passes_on_to_compiled_code(frame):
         return array
     return constant(array)
+
+
+def _passes_on_to_compiled_code(frame: FrameType) -> bool:
+    """Whether a frame's package does; of NumPy, `numpy.polynomial` is plain Python that fills arrays."""
+    name: str = frame.f_globals.get("__name__", "")
+    return package_of(frame) in _PLAIN_MAKERS and not name.startswith("numpy.polynomial.")
 
 
 def released(x: Any) -> Any:

@@ -65,7 +65,7 @@ class Conversions:
             return np.asarray(value, dtype=dtype)
         value = self.release(
             "the conversion to a plain array (np.asarray(x), or a function that makes one)",
-            "a NumPy function of x: it works on traced values as they are",
+            "a NumPy function of x: it works on traced values as they are; x.astype(np.float64), not np.float64(x)",
             "np.array([...]) around a list that a NumPy function is given, np.sin(np.array([a, b])); outside of "
             "transforms np.stack([...])",
         )

@@ -22,6 +22,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.polynomial import polyutils
 
 from retrograde.rules.table import RULES, Elementwise
 from retrograde.trace import level as levels
@@ -30,6 +31,7 @@ from retrograde.trace.call import call
 from retrograde.trace.callers import calling_frame
 from retrograde.trace.constant import CONSTANT, writable
 from retrograde.trace.creation import array_of, contains_traced
+from retrograde.trace.elements import vectorize_call, vectorized
 from retrograde.trace.handle import HANDLES, data, plain
 from retrograde.trace.operators import binary, unary
 from retrograde.trace.striding import strided
@@ -192,7 +194,7 @@ def _integer(tree: Any) -> Any:
     return operator.index(tree) if type(tree) in HANDLES and isinstance(plain(tree), int | np.integer) else tree
 
 
-for _name in ("arange", "empty", "eye", "identity", "indices", "ones", "tri", "zeros"):
+for _name in ("empty", "eye", "identity", "indices", "ones", "tri", "zeros"):
     _replaces(np, _name, _numpy, makes=True)(_sized)
 
 
@@ -205,6 +207,27 @@ for _name in (
     "copy", "empty_like", "geomspace", "linspace", "logspace", "ones_like", "repeat", "tile", "zeros_like",
 ):  # fmt: skip
     _replaces(np, _name, _numpy, makes=True)(_like_others)
+
+
+@_replaces(np, "arange", _numpy, makes=True)
+def _arange(original: Any, *args: Any, **kwargs: Any) -> Any:
+    """start + k step; of a traced stop only the number of elements depends, which is an integer."""
+    args, kwargs = tuple(map(_integer, args)), {name: _integer(value) for name, value in kwargs.items()}
+    if not contains_traced(args) and not contains_traced([*kwargs.values()]):
+        return original(*args, **kwargs)
+    made = original(*map(data, args), **{name: data(value) for name, value in kwargs.items()})
+    given = dict(zip(("start", "stop", "step", "dtype"), args, strict=False)) | kwargs
+    start, step = (given.get("start", 0), given.get("step", 1)) if given.get("stop") is not None else (0, 1)
+    return start + np.arange(made.size).astype(made.dtype) * step if contains_traced([start, step]) else made
+
+
+@_replaces(np, "kaiser", _numpy)
+def _kaiser(original: Any, M: Any, beta: Any) -> Any:
+    if not contains_traced(beta):
+        return original(_integer(M), beta)
+    points = len(original(_integer(M), 0.0))
+    places = np.linspace(-1, 1, points) if points > 1 else np.zeros(points)
+    return np.i0(beta * np.sqrt(1 - places**2)) / np.i0(beta)
 
 
 @_replaces(np, "full", _numpy, makes=True)
@@ -220,6 +243,17 @@ def _full_like(original: Any, a: Any, fill_value: Any, dtype: Any = None, **kwar
     if not contains_traced(fill_value):
         return original(a, fill_value, dtype, **kwargs)
     return call(original, (np.asarray(a) if isinstance(a, list | tuple) else a, fill_value, dtype), kwargs)
+
+
+# --- polynomials -------------------------------------------------------------------------------------------------
+
+_polyutils: dict[str, Callable[..., Any]] = {}
+
+
+@_replaces(polyutils, "trimseq", _polyutils)
+def _trimseq(original: Any, seq: Any) -> Any:
+    """Coefficients without zeros at the end. One that is traced stays: it is zero here, and its slope need not be."""
+    return seq if type(seq) in HANDLES and not seq.is_free() else original(seq)
 
 
 # --- lists of traced values --------------------------------------------------------------------------------------
@@ -483,6 +517,7 @@ _switches = [
     _switch(vars(np), _numpy),
     _switch(vars(np.linalg), _linalg),
     _switch(vars(math), _math),
+    _switch(vars(polyutils), _polyutils),
     # `np.r_[x, 1.0]` and `np.c_` are objects, whose class uses the name as NumPy's own module knows it.
     _switch(type(np.r_).__getitem__.__globals__, {"array": _numpy["array"]}),
     _switch(vars(np.lib.stride_tricks), _strides),
@@ -528,6 +563,7 @@ def install() -> None:
             _replaced.append((names, before if read(names) == values else {name: names[name] for name in table}))
             names.update(table)
     thread.ThreadPoolExecutor.submit = _submit_in_context  # type: ignore[method-assign]
+    np.vectorize.__call__ = vectorized  # type: ignore[method-assign]
     # A growing tape is all alive: collections find nothing and cost as much as the program itself.
     global _thresholds
     _thresholds = gc.get_threshold()
@@ -538,6 +574,7 @@ def uninstall() -> None:
     """Put the originals back. Called when the last transform has ended."""
     global _thresholds
     thread.ThreadPoolExecutor.submit = _submit  # type: ignore[method-assign]
+    np.vectorize.__call__ = vectorize_call  # type: ignore[method-assign]
     if _thresholds is not None:
         gc.set_threshold(*_thresholds)
         _thresholds = None

@@ -13,6 +13,7 @@ from retrograde.rules.table import RULES, NoGradient
 from retrograde.trace.call import call
 from retrograde.trace.callers import calling_frame
 from retrograde.trace.constant import CONSTANT, writable
+from retrograde.trace.elements import called_on_objects, takes_objects
 from retrograde.trace.handle import HANDLES, Traced, plain
 from retrograde.trace.indexing import check_apart
 from retrograde.trace.operators import GENERATED
@@ -56,13 +57,13 @@ def _call_with_keywords(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[s
     where = kwargs.pop("where", True)
     dtype = kwargs.pop("dtype", None)
     name = f"np.{ufunc.__name__}"
+    if dtype is not None:
+        inputs = tuple(_in_dtype(ufunc, x, place, np.dtype(dtype)) for place, x in enumerate(inputs))
     if ufunc.signature is not None:
         return call(ufunc, inputs, kwargs) if out is None else _into(ufunc, inputs, kwargs, out)
     for keyword, value in kwargs.items():
         if value is not _DEFAULTS.get(keyword, kwargs) and value != _DEFAULTS.get(keyword, kwargs):
             raise UnsupportedArgumentError(f"{name} of a traced value does not take {keyword}=")
-    if dtype is not None:
-        inputs = tuple(x.astype(dtype) if hasattr(x, "astype") else np.dtype(dtype).type(x) for x in inputs)
     if where is not True:
         return _where(ufunc, inputs, where, out)
     if out is None:
@@ -84,6 +85,15 @@ def _where(ufunc: np.ufunc, inputs: tuple[Any, ...], where: Any, out: Any) -> An
     shape = out[0].shape
     mask = np.broadcast_to(np.asarray(plain(where), bool), shape)
     return store(f"np.{ufunc.__name__}", ufunc(*(np.broadcast_to(x, shape)[mask] for x in inputs)), out, mask)
+
+
+def _in_dtype(ufunc: np.ufunc, x: Any, place: int, dtype: np.dtype[Any]) -> Any:
+    """Argument number `place` as the loop that `dtype=` chooses takes it."""
+    if ufunc is np.ldexp and place == 1:
+        return x
+    if dtype.kind != "c" and np.iscomplexobj(x):
+        dtype = np.result_type(dtype, np.complex64)  # np.absolute(z, dtype=float): the dtype of its result
+    return x.astype(dtype) if hasattr(x, "astype") else np.asarray(x, dtype)
 
 
 def _into(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
@@ -168,6 +178,8 @@ def _of_constants(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 def _without_rule(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run NumPy's own Python code of a function on the traced values: it may consist of functions that have rules."""
+    if takes_objects(function):
+        return called_on_objects(function, args)
     body = getattr(function, "_implementation", None)
     if body is not None and hasattr(body, "__code__"):
         try:

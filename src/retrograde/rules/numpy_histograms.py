@@ -1,0 +1,143 @@
+"""Histograms: numbers of elements have no derivative, sums of weights and the edges of the bins have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from retrograde.errors import UnsupportedArgumentError
+from retrograde.rules.points import call, distinct, real
+from retrograde.rules.table import Like, composed, linear
+
+
+def bincount_adjoint(y_bar: Any, x: Any, weights: Like | None = None, minlength: int = 0) -> Any:
+    return np.take(y_bar, x)
+
+
+linear(
+    np.bincount,
+    bincount_adjoint,
+    args=(1,),
+    at=[call([0, 2, 2, 1], real(-1, 1, 4)), call(np.array([1, 1]), weights=real(-1, 1, 2), minlength=5)],
+)
+
+
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """np.histogram_bin_edges, with the derivatives of edges that the smallest and the largest element decide."""
+    if isinstance(bins, str):
+        raise UnsupportedArgumentError(
+            f"np.histogram of a traced value does not choose the bins by {bins!r}",
+            f"bins=np.histogram_bin_edges(dropgrad(a), {bins!r})",
+        )
+    if np.ndim(bins) == 1:
+        if np.any(np.diff(bins) < 0):
+            raise ValueError("`bins` must increase monotonically, when an array")
+        return bins if hasattr(bins, "shape") else np.asarray(bins)
+    low, high = range if range is not None else (np.min(a), np.max(a)) if np.size(a) else (0, 1)
+    if not (np.isfinite(low) and np.isfinite(high) and low <= high):
+        raise ValueError(f"range of [{low}, {high}] is not finite, or not increasing")
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return np.linspace(low, high, bins + 1)
+
+
+def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    edges = histogram_bin_edges(a, bins, range)
+    number = edges.shape[0] - 1
+    place = _places(np.ravel(a), edges)
+    inside = np.flatnonzero((place >= 0) & (place < number))
+    if weights is None:
+        height = np.bincount(place[inside], minlength=number)
+    else:
+        if np.shape(weights) != np.shape(a):
+            raise ValueError("weights should have the same shape as a.")
+        height = np.bincount(place[inside], np.take(np.ravel(weights), inside), number)
+    if density:
+        height = height / np.diff(edges) / np.sum(height)
+    return height, edges
+
+
+def _places(x: Any, edges: Any) -> Any:
+    """The bin of each element; the last edge belongs to the last bin."""
+    return np.where(x == edges[-1], edges.shape[0] - 2, np.searchsorted(edges, x, side="right") - 1)
+
+
+def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    """Of points (n, d), or of a sequence of d arrays of n coordinates."""
+    if isinstance(sample, (list, tuple)):
+        coordinates = list(sample)
+    else:
+        sample = np.expand_dims(sample, 1) if np.ndim(sample) == 1 else sample
+        coordinates = [sample[:, i] for i in _count(np.shape(sample)[1])]
+    dimensions = len(coordinates)
+    bins = list(bins) if isinstance(bins, (list, tuple)) or hasattr(bins, "ndim") else [bins] * dimensions
+    if len(bins) != dimensions:
+        raise ValueError("The dimension of bins must be equal to the dimension of the sample x.")
+    ranges = [None] * dimensions if range is None else list(range)
+    if len(ranges) != dimensions:
+        raise ValueError("range argument must have one entry per dimension")
+    edges = [histogram_bin_edges(*each) for each in zip(coordinates, bins, ranges, strict=True)]
+    shape = tuple(e.shape[0] - 1 for e in edges)
+    places = np.stack([_places(x, e) for x, e in zip(coordinates, edges, strict=True)])
+    inside = np.flatnonzero(np.all((places >= 0) & (places < np.reshape(shape, (-1, 1))), axis=0))
+    flat = np.ravel_multi_index(tuple(places[:, inside]), shape)
+    # NumPy counts in floats here.
+    weights = np.ones(len(inside)) if weights is None else np.take(weights, inside)
+    height = np.reshape(np.bincount(flat, weights, int(np.prod(shape))), shape)
+    if density:
+        total = np.sum(height)
+        for axis, e in enumerate(edges):
+            height = height / np.reshape(np.diff(e), (-1,) + (1,) * (dimensions - axis - 1))
+        height = height / total
+    return height, edges
+
+
+_count = range  # the parameter of this name is NumPy's
+
+
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[Any, Any, Any]:
+    if np.size(x) != np.size(y):
+        raise ValueError("x and y must have the same length.")
+    if not isinstance(bins, (int, np.integer)) and len(bins) not in (1, 2):
+        bins = [bins, bins]  # one row of edges for both
+    height, edges = histogramdd([x, y], bins, range, density, weights)
+    return height, edges[0], edges[1]
+
+
+composed(
+    np.histogram_bin_edges,
+    histogram_bin_edges,
+    at=[call(distinct(-1, 1, 5), 3), call(distinct(-1, 1, 2, 3), bins=2, range=(-1.0, 1.0))],
+)
+composed(
+    np.histogram,
+    histogram,
+    at=[
+        call(distinct(-1, 1, 6), 3),
+        call(distinct(-1, 1, 6), weights=real(0.5, 2, 6), bins=3),
+        call(distinct(-1, 1, 6), bins=[-1.0, 0.1, 0.5, 2.0], density=True, weights=real(0.5, 2, 6)),
+        call(distinct(-1, 1, 2, 3), 4, range=(-1.5, 1.5), weights=real(0.5, 2, 2, 3)),
+    ],
+)
+composed(
+    np.histogramdd,
+    histogramdd,
+    at=[
+        call(distinct(-1, 1, 6, 2), 2, weights=real(0.5, 2, 6)),
+        call(distinct(-1, 1, 5), bins=[2]),
+        call([distinct(-1, 1, 5), distinct(-1, 1, 5)], [2, [-1.0, 0.1, 2.0]], weights=real(0.5, 2, 5), density=True),
+        call(distinct(-1, 1, 5, 2), 2, [(-1.5, 1.5), None], weights=real(0.5, 2, 5)),
+    ],
+)
+composed(
+    np.histogram2d,
+    histogram2d,
+    at=[
+        call(distinct(-1, 1, 6), distinct(-1, 1, 6), 2, weights=real(0.5, 2, 6)),
+        call(distinct(-1, 1, 5), distinct(-1, 1, 5), [-1.0, 0.1, 0.5, 2.0], density=True, weights=real(0.5, 2, 5)),
+        call(distinct(-1, 1, 5), distinct(-1, 1, 5), (2, 3), range=[[-1.5, 1.5], [-1.5, 2]]),
+    ],
+)
