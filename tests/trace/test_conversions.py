@@ -287,10 +287,10 @@ def test_what_a_routine_of_scipy_raises_names_the_users_line_and_not_scipys(f):
 
 def test_a_missing_rule_names_the_function_and_the_ways_out():
     with pytest.raises(MissingRuleError) as caught:
-        gradient(lambda x: np.logaddexp2.reduce(x), np.ones(3))
+        gradient(lambda x: np.power.reduce(x), np.ones(3))
     assert isinstance(caught.value, NotImplementedError)
     message = str(caught.value)
-    assert "np.logaddexp2.reduce" in message
+    assert "np.power.reduce" in message
     assert "primitive" in message
     assert "dropgrad" in message
     assert "(test_conversions.py:" in message

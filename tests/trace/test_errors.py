@@ -173,7 +173,7 @@ def test_keywords_of_numpy_are_right_or_refused_but_never_ignored(f):
 
 def test_a_function_without_a_rule_says_so_and_does_not_guess():
     with pytest.raises(rg.MissingRuleError, match="has no derivative rule"):
-        gradient(lambda x: np.sum(np.frompyfunc(abs, 1, 1)(x)), np.ones(3))
+        gradient(lambda x: np.power.reduce(x), np.ones(3))
     for f in (np.frexp, np.nextafter, np.modf):
         try:
             gradient(lambda x, f=f: np.sum(f(x, x) if f is np.nextafter else f(x)[0]), np.ones(3) * 1.5)

@@ -378,7 +378,6 @@ CULPRITS = [
     (lambda x: RNG.normal(x), 2.0, "in RNG.normal(...) would", "mu + sigma * rng.normal()"),
     (lambda x: random.Random(0).gammavariate(x, 1.0), 2.0, "gammavariate(...) would", "scaled and shifted"),
     (lambda x: np.polyval([x, 1.0], 2.0), 2.0, "in np.polyval(...) would", "np.polyval(np.array([a, b]))"),
-    (lambda x: np.vectorize(abs)(x).sum(), X, "in np.vectorize(abs)(...) would", "np.array([f(v) for v in x])"),
     (lambda x: statistics.mean([x, 1.0]), 2.0, "in statistics.mean(...) would", "np.mean, which"),
     (lambda x: cmath.exp(x), 2.0, "in cmath.exp(...) would", "np.exp, which"),
     (lambda x: SIN["sin"](x), 2.0, "in SIN['sin'](...) would", "math.sin(x) or np.sin(x)"),

@@ -562,8 +562,8 @@ def install() -> None:
             # Noted before it is done: an interrupt in between restores what is there anyway.
             _replaced.append((names, before if read(names) == values else {name: names[name] for name in table}))
             names.update(table)
+        np.vectorize.__call__ = vectorized  # type: ignore[method-assign]
     thread.ThreadPoolExecutor.submit = _submit_in_context  # type: ignore[method-assign]
-    np.vectorize.__call__ = vectorized  # type: ignore[method-assign]
     # A growing tape is all alive: collections find nothing and cost as much as the program itself.
     global _thresholds
     _thresholds = gc.get_threshold()
