@@ -1,8 +1,8 @@
 """Public functions of NumPy that have no rule in the table, and why; a name is written as after `np.`.
 
 `TAKEN_OVER` and `COMPOSED` are differentiable all the same; `NOT_NUMBERS` has nothing to differentiate; `UNSUPPORTED`
-is refused when it is given a traced value. The gate (test_gate.py) fails on a
-name that has a rule by now, and the support page (support_page.py) is made of these lists and the table.
+is refused when it is given a traced value. The gate (test_gate.py) fails on a name that has a rule by now, and the
+support page (support_page.py) is made of these lists and the table.
 """
 
 from __future__ import annotations
@@ -19,11 +19,9 @@ TAKEN_OVER: dict[str, str] = {
     ),
     "arange": "taken over while a transform runs: differentiable in start and step",
     "kaiser": "taken over while a transform runs: differentiable in beta",
+    "lib.stride_tricks.as_strided": "taken over while a transform runs: a read by place in memory",
     "frompyfunc": "the ufunc that it makes runs its Python function on traced elements, as np.vectorize does",
 }
-
-# lib.stride_tricks.as_strided does not ask its argument.
-TAKEN_OVER["lib.stride_tricks.as_strided"] = "taken over while a transform runs: an index of memory"
 
 COMPOSED: dict[str, str] = _all(
     "row_stack",

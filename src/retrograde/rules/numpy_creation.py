@@ -125,9 +125,9 @@ def geomspace_pushforward(y: Any, start: Any, stop: Any, num: int = 50, endpoint
     def push(start_dot: Any, stop_dot: Any) -> Any:
         y_dot = 0.0
         if start_dot is not None:
-            y_dot = (1 - t) * _relative(y, start, axis) * np.expand_dims(_with_ndim(start_dot, ndim), axis)
+            y_dot = times(np.expand_dims(_with_ndim(start_dot, ndim), axis), (1 - t) * _relative(y, start, axis))
         if stop_dot is not None:
-            y_dot = y_dot + t * _relative(y, stop, axis) * np.expand_dims(_with_ndim(stop_dot, ndim), axis)
+            y_dot = y_dot + times(np.expand_dims(_with_ndim(stop_dot, ndim), axis), t * _relative(y, stop, axis))
         return y_dot
 
     return push

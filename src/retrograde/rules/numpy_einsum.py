@@ -119,9 +119,22 @@ def _on_diagonal(x_bar: Any, labels: str, repeated: str, shape: tuple[int, ...])
 def einsum_pushforward(y: Any, *operands: Any, optimize: Any = False) -> Any:
     def push(*dots: Any) -> Any:
         y_dot: Any = None
+        # Behind the subscripts, or with a list of subscripts behind each of them.
+        places = range(1, len(operands)) if isinstance(operands[0], str) else range(0, len(operands) - 1, 2)
         for k, x_dot in enumerate(dots):
             if x_dot is not None:
-                term = np.einsum(*operands[:k], x_dot, *operands[k + 1 :], optimize=optimize)
+                others = [j for j in places if j != k]
+
+                def product(x_dot: Any, *factors: Any, k: int = k, others: list[int] = others) -> Any:
+                    members = list(operands)
+                    for j, x in zip((k, *others), (x_dot, *factors), strict=True):
+                        members[j] = x
+                    return np.einsum(*members, optimize=optimize)
+
+                factors = [operands[j] for j in others]
+                term = product(x_dot, *factors)
+                if has_nan(term):
+                    term = without_zero_products(product, term, x_dot, *factors)
                 y_dot = term if y_dot is None else y_dot + term
         return y_dot
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from retrograde.errors import UnsupportedArgumentError
-from retrograde.rules.points import call, distinct, real
+from retrograde.rules.numpy_indexing import summed_at
+from retrograde.rules.points import call, complex_, distinct, real
 from retrograde.rules.table import Like, composed, linear
 
 
@@ -52,7 +53,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     else:
         if np.shape(weights) != np.shape(a):
             raise ValueError("weights should have the same shape as a.")
-        height = np.bincount(place[inside], np.take(np.ravel(weights), inside), number)
+        height = summed_at(np.take(np.ravel(weights), inside), place[inside], number)
     if density:
         height = height / np.diff(edges) / np.sum(height)
     return height, edges
@@ -84,7 +85,7 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = N
     flat = np.ravel_multi_index(tuple(places[:, inside]), shape)
     # NumPy counts in floats here.
     weights = np.ones(len(inside)) if weights is None else np.take(weights, inside)
-    height = np.reshape(np.bincount(flat, weights, int(np.prod(shape))), shape)
+    height = np.reshape(summed_at(weights, flat, int(np.prod(shape))), shape)
     if density:
         total = np.sum(height)
         for axis, e in enumerate(edges):
@@ -120,6 +121,7 @@ composed(
         call(distinct(-1, 1, 6), weights=real(0.5, 2, 6), bins=3),
         call(distinct(-1, 1, 6), bins=[-1.0, 0.1, 0.5, 2.0], density=True, weights=real(0.5, 2, 6)),
         call(distinct(-1, 1, 2, 3), 4, range=(-1.5, 1.5), weights=real(0.5, 2, 2, 3)),
+        call(distinct(-1, 1, 6), 3, weights=complex_(0.5, 2, 6)),
     ],
 )
 composed(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
+from retrograde.rules.numpy_indexing import summed_at
 from retrograde.rules.numpy_reductions import from_rows, rows
 from retrograde.rules.points import call, complex_, distinct
 from retrograde.rules.table import composed, general, no_gradient
@@ -202,9 +203,9 @@ def pull_statistic(a: Any, axis: Any, positions: Positions, skip_nan: bool) -> C
         low, high, low_weight, high_weight = _neighbours(x, positions, skip_nan)
         first = np.arange(x.shape[0]) * x.shape[1]
         y_bar = np.reshape(y_bar, low.shape)
-        x_bar = scatter(y_bar * low_weight, low + first, x.size)
+        x_bar = summed_at(y_bar * low_weight, low + first, x.size)
         if np.any(high_weight):
-            x_bar = x_bar + scatter(y_bar * high_weight, high + first, x.size)
+            x_bar = x_bar + summed_at(y_bar * high_weight, high + first, x.size)
         return (from_rows(x_bar, shape, axis),)
 
     return pull_order_statistic
@@ -223,14 +224,6 @@ def push_statistic(y: Any, a: Any, axis: Any, positions: Positions, skip_nan: bo
         return np.reshape(lower * low_weight + upper * high_weight, shape)
 
     return push_order_statistic
-
-
-def scatter(values: Any, index: Any, size: int) -> Any:
-    """A vector of zeros with `values` added at `index`."""
-    values, index = np.ravel(values), np.ravel(index)
-    if np.iscomplexobj(values):
-        return scatter(np.real(values), index, size) + 1j * scatter(np.imag(values), index, size)
-    return np.bincount(index, values, size)
 
 
 def _median_rule(skip_nan: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:

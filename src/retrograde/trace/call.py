@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from retrograde.errors import ConversionError, UnsupportedArgumentError
+from retrograde.rules.contractions import without_zero_products
+from retrograde.rules.products import has_nan
 from retrograde.rules.table import (
     RULES,
     Composed,
@@ -227,10 +229,7 @@ class Binding:
         if isinstance(rule, General):
             return rule.pushforward(self.y, *self.args, **self.kwargs)(*dots)
         if isinstance(rule, Multilinear):
-            terms = []
-            for i, dot in zip(self.positions, dots, strict=True):
-                if dot is not None:
-                    terms.append(function(*self.args[:i], dot, *self.args[i + 1 :], **self.kwargs))
+            terms = [self._term(i, dot) for i, dot in zip(self.positions, dots, strict=True) if dot is not None]
             return terms[0] if len(terms) == 1 else sum(terms[1:], start=terms[0])
         args = list(self.args)
         for i, dot in zip(self.positions, dots, strict=True):
@@ -241,6 +240,20 @@ class Binding:
         """Arguments with another value in the place of an operand."""
         i = self.positions[operand.slot]
         return (*args[:i], _replaced(args[i], operand.path, value), *args[i + 1 :])
+
+    def _term(self, i: int, dot: Any) -> Any:
+        """What the tangent of argument `i` contributes to a product, where zero times infinity is zero."""
+        others = [j for j in self.positions if j != i]
+
+        def product(dot: Any, *factors: Any) -> Any:
+            args = list(self.args)
+            for j, x in zip((i, *others), (dot, *factors), strict=True):
+                args[j] = x
+            return self.rule.function(*args, **self.kwargs)
+
+        factors = [self.args[j] for j in others]
+        y_dot = product(dot, *factors)
+        return without_zero_products(product, y_dot, dot, *factors) if has_nan(y_dot) else y_dot
 
     def tangents(self, active: list[Operand], tangents: list[Any]) -> list[Any]:
         """One tangent for each differentiable argument, in the argument's structure; `tangents` are the operands'."""
