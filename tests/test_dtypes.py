@@ -68,8 +68,11 @@ def test_derivatives_have_the_dtypes_of_what_they_belong_to(row: str) -> None:
             try:
                 y, y_dot = jvp(f, leaves, leaves)
                 bars = pullback(f, *leaves)[1](map_leaves(lambda part: np.ones_like(part)[()], y))
-            except (UnsupportedArgumentError, TypeError) as error:
-                assert isinstance(error, UnsupportedArgumentError) or rule.label in NO_LONG_DOUBLE
+            except UnsupportedArgumentError:
+                continue
+            except TypeError:
+                if rule.label not in NO_LONG_DOUBLE:
+                    raise
                 continue
             tried += 1
             pairs = [("cotangent", *pair) for pair in zip(bars, leaves, strict=True)]
