@@ -144,20 +144,6 @@ def test_few_and_many_quantiles_take_the_same_of_equal_elements(number_of_quanti
         equal(row_bar, expected)
 
 
-# --- unique values ---------------------------------------------------------------------------------------------------
-
-
-def test_unique_value_comes_from_its_first_element() -> None:
-    equal(pulled(np.unique, [[3, 1], [3, 1]], y_bar=[1, 10]), [[10, 1], [0, 0]])
-    equal(pushed(np.unique, [3, 1, 3, 1], [1, 2, 3, 4]), [2, 1])
-    equal(pulled(np.unique, [], y_bar=[]), [])
-
-
-def test_unique_values_with_nan() -> None:
-    equal(pulled(np.unique, [nan, 1, nan], y_bar=[1, 10]), [10, 1, 0])
-    equal(pulled(np.unique, [nan, 1, nan], equal_nan=False, y_bar=[1, 10, 100]), [10, 1, 100])
-
-
 # --- bins ------------------------------------------------------------------------------------------------------------
 
 

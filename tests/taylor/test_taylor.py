@@ -231,7 +231,7 @@ def test_a_value_that_leaves_its_series_behind_is_refused() -> None:
     with pytest.raises(rg.ConversionError, match="would lose the derivative"):
         taylor(lambda x: float(x), 1.0, 1.0, 3)
     with pytest.raises(rg.MissingRuleError):
-        taylor(lambda x: np.roots(np.array([1.0, 0.0, x])), 1.0, 1.0, 3)
+        taylor(lambda x: np.power.reduce(np.array([1.0, x])), 1.0, 1.0, 3)
     kept = []
     taylor(lambda x: kept.append(x) or x, 1.0, 1.0, 3)
     with pytest.raises(rg.EndedError):
