@@ -18,21 +18,6 @@ def test_unique_reads_the_first_element_of_each_value() -> None:
     close(jacobian(np.unique, A), [[0, 1, 0, 0], [0, 0, 0, 1], [1, 0, 0, 0]])
 
 
-def test_unique_gives_everything_that_numpy_gives() -> None:
-    for flags in [(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1)]:
-        names = ("return_index", "return_inverse", "return_counts")
-        asked = {name: bool(flag) for name, flag in zip(names, flags, strict=True)}
-        ours = jvp(lambda a, asked=asked: np.unique(a, **asked), (A,), (A,))[0]
-        for got, want in zip(ours, np.unique(A, **asked), strict=True):
-            np.testing.assert_array_equal(got, want)
-
-
-def test_unique_rows() -> None:
-    rows = np.array([[1.0, 2.0], [0.0, 1.0], [1.0, 2.0]])
-    weights = np.array([[1.0, 2.0], [3.0, 4.0]])
-    close(gradient(lambda a: np.sum(weights * np.unique(a, axis=0)), rows)[0], [[3, 4], [1, 2], [0, 0]])
-
-
 def test_unique_of_nans() -> None:
     x = np.array([np.nan, 1.0, np.nan])
     for equal_nan in (True, False):

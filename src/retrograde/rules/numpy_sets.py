@@ -6,28 +6,50 @@ the first one that has it. So the derivative is that of a read.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from retrograde.rules.contractions import constant
+from retrograde.rules.numpy_indexing import summed_at
 from retrograde.rules.points import call, complex_, distinct
-from retrograde.rules.table import composed
+from retrograde.rules.table import composed, general
 
 
-def unique(
-    ar: Any,
-    return_index: bool = False,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    axis: Any = None,
-    *,
-    equal_nan: bool = True,
-) -> Any:
-    found = np.unique(constant(ar), True, return_inverse, return_counts, axis, equal_nan=equal_nan)
-    values = np.take(ar, found[1], axis=axis)
-    others = found[1:] if return_index else found[2:]
-    return (values, *others) if others else values
+def unique_pullback(y: Any, ar: Any, *, equal_nan: bool = True) -> Any:
+    """Each value comes from the first element that has it."""
+    shape, number = np.shape(ar), np.size(y)
+
+    def pull_unique(y_bar: Any) -> Any:
+        return (np.reshape(summed_at(y_bar, _first_of_each(ar, number), math.prod(shape)), shape),)
+
+    return pull_unique
+
+
+def unique_pushforward(y: Any, ar: Any, *, equal_nan: bool = True) -> Any:
+    def push_unique(ar_dot: Any) -> Any:
+        return np.take(np.ravel(ar_dot), _first_of_each(ar, np.size(y)))
+
+    return push_unique
+
+
+def _first_of_each(a: Any, number: int) -> Any:
+    """The positions of the first elements of each value; NaN comes last, and only so often as `number` leaves room."""
+    x = np.ravel(a)
+    order = np.argsort(x, kind="stable")
+    x = np.take(x, order)
+    fresh = np.ones(len(order), bool)
+    fresh[1:] = x[1:] != x[:-1]
+    return order[fresh][:number]
+
+
+general(
+    np.unique,
+    pullback=unique_pullback,
+    pushforward=unique_pushforward,
+    at=[call(distinct(-1, 1, 5)), call(distinct(-1, 1, 2, 3), equal_nan=False), call(complex_(-1, 1, 3))],
+)
 
 
 def _read(numbers: Any, x: Any) -> Any:
@@ -50,11 +72,11 @@ def unique_all(x: Any, /) -> Any:
 
 
 def unique_counts(x: Any, /) -> Any:
-    return np.unique_counts(constant(x))._replace(values=unique(x, equal_nan=False))
+    return np.unique_counts(constant(x))._replace(values=np.unique(x, equal_nan=False))
 
 
 def unique_inverse(x: Any, /) -> Any:
-    return np.unique_inverse(constant(x))._replace(values=unique(x, equal_nan=False))
+    return np.unique_inverse(constant(x))._replace(values=np.unique(x, equal_nan=False))
 
 
 def unique_values(x: Any, /) -> Any:
@@ -63,7 +85,7 @@ def unique_values(x: Any, /) -> Any:
 
 
 def union1d(ar1: Any, ar2: Any) -> Any:
-    return unique(_joined(ar1, ar2))
+    return np.unique(_joined(ar1, ar2))
 
 
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
@@ -87,17 +109,6 @@ _PAIRS = [
     call(distinct(-1, 1, 2, 2), distinct(2, 3, 3)),
 ]
 
-composed(
-    np.unique,
-    unique,
-    at=[
-        *_POINTS,
-        call(distinct(-1, 1, 2, 3), equal_nan=False),
-        call(complex_(-1, 1, 3)),
-        call(distinct(-1, 1, 3, 2), True, True, True, axis=0),
-        call(distinct(-1, 1, 5), return_counts=True),
-    ],
-)
 composed(np.unique_all, unique_all, at=_POINTS)
 composed(np.unique_counts, unique_counts, at=_POINTS)
 composed(np.unique_inverse, unique_inverse, at=_POINTS)

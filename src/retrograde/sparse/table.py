@@ -11,6 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from retrograde.rules.numpy_indexing import getitem, scatter
+from retrograde.rules.numpy_polynomials import characteristic
 from retrograde.rules.numpy_shape import fold_windows
 from retrograde.rules.numpy_spectral import svd
 from retrograde.rules.table import General, WithArguments
@@ -93,7 +94,7 @@ DENSE: dict[Any, Family] = {
     np.linalg.cholesky: of.core((2,), (2,)),
     np.linalg.slogdet: of.core((2,), (0, 0)),
     np.linalg.qr: of.factored,
-    np.linalg.lstsq: of.dense,
+    **dict.fromkeys((np.linalg.lstsq, np.roots, characteristic), of.dense),
 }
 
 # SciPy's functions, which are not imported here: by label, and the others are elementwise.
