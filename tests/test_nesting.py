@@ -30,6 +30,7 @@ from retrograde import (
     jvp,
     param,
     pullback,
+    taylor,
     value_and_grad,
 )
 
@@ -403,3 +404,21 @@ def test_containers_and_named_results_through_two_levels():
     (bar,) = gradient(f, {"w": X, "s": 2.0})
     close(bar["w"], np.full(3, 16.0))
     close(bar["s"], 2 * np.sum(X) * 3 * 4.0)
+
+
+def test_a_view_that_an_inner_gradient_writes_to_keeps_its_value_for_the_outer_ones():
+    def fourth_power(u):
+        part = u[:]
+        part *= u
+        return np.sum(u * u)
+
+    def loss(x):
+        # Of a view of x: 16 Σ x⁶, whose Hessian is 480 x⁴.
+        return np.sum(gradient(fourth_power, x[:])[0] ** 2)
+
+    x, v = np.array([0.6, -1.1]), np.array([0.3, 0.5])
+    want = 480 * x**4 * v
+    close(hvp(loss, x, v), want)
+    close(gradient(lambda x: jvp(loss, (x,), (v,))[1], x)[0], want)
+    close(gradient(lambda x: np.sum(gradient(loss, x)[0] * v), x)[0], want)
+    close(gradient(lambda x: taylor(loss, x, v, 1)[1], x)[0], want)

@@ -39,11 +39,11 @@ class View(Traced):
 
     @property
     def primal(self) -> Any:  # type: ignore[override]
-        return self.reading().primal
+        return self.latest().primal
 
     @property
     def link(self) -> Any:  # type: ignore[override]
-        return self.reading().link
+        return self.latest().link
 
     @property
     def memory(self) -> Any:
@@ -51,7 +51,12 @@ class View(Traced):
         return follow(self.base.primal, self.path)
 
     def reading(self) -> Traced:
-        """The view's present value, as a handle of its own."""
+        # Not the last reading itself: what the caller writes into it would be read by all others.
+        latest = self.latest()
+        return make(latest.primal, latest.link, latest.level)
+
+    def latest(self) -> Traced:
+        """The view's present value, in a handle that is kept until the base changes, and must not be written to."""
         base = self.base
         link = base.link
         if link is self.version and link is not NOWHERE:
