@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from truth import close
 
-from retrograde import RetrogradeError, checkpointed, gradient, jvp, taylor
+from retrograde import RetrogradeError, checkpointed, gradient, jvp, sparse_jacobian, taylor
 
 Function = Callable[[Any], Any]
 
@@ -90,13 +90,21 @@ MODES: dict[str, Mode] = {
         lambda f, v: lambda x: taylor(f, x, v, 2)[2],
         lambda sums, v: mapped(sums, lambda t: Term(t.c * (t.b @ v) ** 2 / 2, t.b)),
     ),
+    "sparse": Mode(
+        lambda f, v: lambda x: sparse_jacobian(f, x) @ v,
+        lambda sums, v: mapped(sums, lambda t: Term(t.c * (t.b @ v), t.b)),
+    ),
     "checkpointed": Mode(
         lambda f, v: lambda x: checkpointed(f, x),
         lambda sums, v: sums,
     ),
 }
 
-REFUSED: dict[tuple[str, str], str] = {}
+REFUSED: dict[tuple[str, str], str] = {
+    (outer, "sparse"): "traced.* a sparse matrix of SciPy, which holds plain numbers"
+    for outer in MODES
+    if outer != "checkpointed"
+}
 """(outer, inner) → what the error says."""
 
 X = np.array([0.3, -0.5, 0.8])
