@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from truth import close
 
-from retrograde import RetrogradeError, checkpointed, gradient, jvp, sparse_jacobian, taylor
+from retrograde import RetrogradeError, checkpointed, gradient, jvp, sparse_hessian, sparse_jacobian, taylor
 
 Function = Callable[[Any], Any]
 
@@ -94,6 +94,10 @@ MODES: dict[str, Mode] = {
         lambda f, v: lambda x: sparse_jacobian(f, x) @ v,
         lambda sums, v: mapped(sums, lambda t: Term(t.c * (t.b @ v), t.b)),
     ),
+    "sparse, second": Mode(
+        lambda f, v: lambda x: sparse_hessian(lambda x: np.sum(v * f(x)), x) @ v,
+        lambda sums, v: transposed(mapped(sums, lambda t: Term(t.c * (t.b @ v), t.b)), v),
+    ),
     "checkpointed": Mode(
         lambda f, v: lambda x: checkpointed(f, x),
         lambda sums, v: sums,
@@ -101,8 +105,9 @@ MODES: dict[str, Mode] = {
 }
 
 REFUSED: dict[tuple[str, str], str] = {
-    (outer, "sparse"): "traced.* a sparse matrix of SciPy, which holds plain numbers"
+    (outer, inner): "traced.* a sparse matrix of SciPy, which holds plain numbers"
     for outer in MODES
+    for inner in ("sparse", "sparse, second")
     if outer != "checkpointed"
 }
 """(outer, inner) → what the error says."""
