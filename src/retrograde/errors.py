@@ -17,6 +17,7 @@ RetrogradeError
 ├── MissingAttributeError  (AttributeError)       an attribute of arrays that a traced value cannot have
 ├── UnsupportedArgumentError (TypeError)          an argument that a rule does not know
 ├── PullbackError          (ValueError)           a rule that returned something impossible
+├── LanguageError          (NotImplementedError)  a construct that compile does not take
 ├── HashError              (TypeError)            a traced value used as a dictionary key
 ├── PickleError            (TypeError)            a traced value sent to another process
 └── MissingExtraError      (ImportError)          an optional package that is not installed
@@ -126,6 +127,26 @@ class UnsupportedArgumentError(RetrogradeError, TypeError):
 
 class PullbackError(RetrogradeError, ValueError):
     """A pullback or pushforward returned the wrong number or shape of derivatives."""
+
+
+class LanguageError(RetrogradeError, NotImplementedError):
+    """A construct of the user's source that `compile` does not take, with its place.
+
+    Attributes:
+        file, line, column: where the construct stands; the column counts from 0.
+    """
+
+    def __init__(
+        self, fact: str, *ways: str, file: str = "", line: int = 0, column: int = 0, end: int = 0, text: str = ""
+    ) -> None:
+        self.fact, self.ways, self.file, self.line, self.column = fact, ways, file, line, column
+        shown = f"{fact}  ({os.path.basename(file)}:{line}:{column + 1})" if file else fact
+        if text.strip():
+            margin = len(text) - len(text.lstrip())
+            shown += f"\n    {text.strip()}\n    {' ' * (column - margin)}{'^' * max(end - column, 1)}"
+        if ways:
+            shown += "\n" + "\n".join(f"  {number}. {way}" for number, way in enumerate(ways, 1))
+        Exception.__init__(self, shown)
 
 
 class HashError(RetrogradeError, TypeError):

@@ -12,9 +12,10 @@ from retrograde.reverse.loss import check_loss
 from retrograde.reverse.params import Grads, Params
 from retrograde.reverse.tape import Tape
 from retrograde.trace.handle import is_traced
+from retrograde.trace.native import native_gradient
 from retrograde.trace.recording import PARAMS
 from retrograde.trace.running import interruptible
-from retrograde.trace.structure import Inputs, finished, zero_like
+from retrograde.trace.structure import Inputs, finished, flatten, is_variable, leaves_like, unflatten, zero_like
 
 
 class WithGradient(NamedTuple):
@@ -71,6 +72,10 @@ def value_and_gradient(
                 f"{name}(lambda: f(x, y), params)",
             )
         return _of_params(name, f, args[0], kwargs)
+    native = native_gradient(f, args, kwargs)
+    if native is not None:
+        check_loss(native.value, name)
+        return native.value, tuple(native.bars)
     tape = Tape(swept_at_once=True)
     inputs = Inputs(args, tape.leaf)
     y = tape.record(f, inputs.args, kwargs)
@@ -155,10 +160,15 @@ def _with_zeros(
     for number in numbers:
         if not -len(args) <= number < len(args):
             raise InputError(f"argnums={argnums} names an argument that was not given; there are {len(args)}")
-    tape = Tape(swept_at_once=True)
     places = [number % len(args) for number in numbers]
     if len(set(places)) < len(places):
         raise InputError(f"argnums={argnums} names an argument twice")
+    native = native_gradient(f, args, kwargs)
+    if native is not None:
+        check_loss(native.value, name)
+        filled = [_zeros_for_none(native.bars[i], args[i]) for i in places]
+        return native.value, filled[0] if isinstance(argnums, int) else tuple(filled)
+    tape = Tape(swept_at_once=True)
     inputs = Inputs(tuple(args[i] for i in places), tape.leaf)
     lifted = list(args)
     for i, arg in zip(places, inputs.args, strict=True):
@@ -171,3 +181,13 @@ def _with_zeros(
             bars[i] = zero_like(primal) if bars[i] is None else finished(bars[i], primal)
     grads = inputs.collect(bars)
     return value, grads[0] if isinstance(argnums, int) else grads
+
+
+def _zeros_for_none(bars: Any, arg: Any) -> Any:
+    """The cotangents of an argument, with zeros where no path leads to the output."""
+    leaves, structure = flatten(arg)
+    found = leaves_like(bars, arg, "gradient", "argument") if structure is not None else [bars]
+    return unflatten(
+        structure,
+        [zero_like(x) if bar is None and is_variable(x) else bar for bar, x in zip(found, leaves, strict=True)],
+    )

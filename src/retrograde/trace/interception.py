@@ -16,8 +16,9 @@ import math
 import operator
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import thread
+from contextlib import contextmanager
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -582,6 +583,22 @@ def uninstall() -> None:
         names, before = _replaced[-1]
         names.update(before)
         _replaced.pop()
+
+
+@contextmanager
+def originals() -> Iterator[None]:
+    """Put the originals back for a moment, for a compiler that looks functions up by their names."""
+    with levels._switching:
+        taken = [(names, {name: names[name] for name in before}) for names, before in _replaced]
+        for names, before in reversed(_replaced):
+            names.update(before)
+    try:
+        yield
+    finally:
+        with levels._switching:
+            # Unless the last transform, of another thread, has ended meanwhile.
+            for names, table in taken if _replaced else ():
+                names.update(table)
 
 
 def traceable(f: Callable[..., Any]) -> Callable[..., Any]:

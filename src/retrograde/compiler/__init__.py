@@ -1,0 +1,16 @@
+"""Owns the way from a Python function to native derivatives: source → form → derivative program → text → numba.
+
+Knows source code and the form it becomes; must not know tapes and levels, except in `bridge.py`, where a compiled
+function becomes a primitive of the eager engine. numba is imported when a compiled function is first called.
+
+The passes, in order (docs/decisions/0010-the-compiler.md draws them):
+
+source.py      the text, globals, closure and defaults of a function
+normalise.py   break, continue, return and loop else become guards
+lower/         the syntax tree becomes the form (form.py): scalars, element loops, views, whole-array operations
+optimise/      one pass a file; each keeps a program's meaning and can be switched off
+activity.py    what depends on the inputs and reaches the outputs
+reverse.py     the program of the pullback          tangent.py   the program of the derivative along a direction
+emit.py        the form becomes readable Python     native.py    numba compiles it
+compiled.py    the object that the user holds       bridge.py    the same as a primitive of the eager engine
+"""

@@ -1,0 +1,158 @@
+"""The one place that knows which memory a statement touches, and that answers, conservatively,
+
+    may these two overlap?      may this have changed since?
+
+Every transformation asks here. A wrong "no" is a wrong derivative; a wrong "yes" costs time only.
+
+Memory is named by roots: a buffer's own name for arrays, `$c` for a cell `c`, the stack's name for stacks. Two
+different roots never overlap: parameters that share memory are told apart before a program runs (compiled.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from retrograde.compiler.form import (
+    Add,
+    Alloc,
+    Block,
+    Call,
+    Copy,
+    Fill,
+    For,
+    Get,
+    Increase,
+    Load,
+    Pop,
+    PopArray,
+    Program,
+    Push,
+    Return,
+    Set,
+    Statement,
+    Store,
+    Swap,
+    View,
+    While,
+    Whole,
+    blocks_of,
+    walk,
+)
+
+
+class Memory:
+    """The roots of the arrays of a program, and what its statements read and write."""
+
+    def __init__(self, program: Program, body: Block | None = None, effects: Effects | None = None) -> None:
+        self.program = program
+        self.parents = {s.dst: s.array for s in walk(program.body if body is None else body) if isinstance(s, View)}
+        self.effects = effects or _unknown
+
+    def root(self, array: str) -> str:
+        """The buffer that a view is a part of."""
+        parents = self.parents
+        while array in parents:
+            array = parents[array]
+        return array
+
+    def is_array(self, name: object) -> bool:
+        return isinstance(name, str) and name in self.program.types and self.program.types[name].is_array
+
+    def reads(self, s: Statement) -> set[str]:
+        """The roots whose contents the statement itself reads (not what is nested in it)."""
+        root = self.root
+        if isinstance(s, Load | Copy):
+            return {root(s.array)}
+        if isinstance(s, Get):
+            return {f"${s.cell}"}
+        if isinstance(s, Whole):
+            return {root(a) for a in (*s.args, *s.outs) if self.is_array(a)}
+        if isinstance(s, Call):
+            return {root(a) for a in s.args if self.is_array(a)}
+        if isinstance(s, Return):
+            return {root(a) for a in s.values if self.is_array(a)}
+        if isinstance(s, Swap):
+            return {root(a) for a in s.sources}
+        if isinstance(s, Push):
+            return {root(s.value)} if self.is_array(s.value) else set()
+        if isinstance(s, Pop | PopArray):
+            return {s.stack}
+        return set()
+
+    def writes(self, s: Statement) -> set[str]:
+        """The roots whose contents the statement itself may change."""
+        root = self.root
+        if isinstance(s, Store | Increase | Fill):
+            return {root(s.array)}
+        if isinstance(s, Set | Add):
+            return {f"${s.cell}"}
+        if isinstance(s, Whole):
+            return {root(a) for a in s.outs}
+        if isinstance(s, Call):
+            written = self.effects(s.fn)
+            return {root(a) for i, a in enumerate(s.args) if self.is_array(a) and (written is None or i in written)}
+        if isinstance(s, Swap):
+            return {root(a) for a in s.targets}
+        if isinstance(s, Alloc | Copy | PopArray):
+            # The same name has other contents after each execution.
+            return {s.dst}
+        if isinstance(s, Push):
+            return {s.stack}
+        if isinstance(s, Pop | PopArray):
+            return {s.stack}
+        return set()
+
+    def all_writes(self, block: Block) -> set[str]:
+        return {root for s in walk(block) for root in self.writes(s)}
+
+    def all_reads(self, block: Block) -> set[str]:
+        return {root for s in walk(block) for root in self.reads(s)}
+
+
+Effects = Callable[[str], "set[int] | None"]
+"""Which arguments a called program writes into; None where that is not known."""
+
+
+def _unknown(fn: str) -> set[int] | None:
+    return None
+
+
+class Changes:
+    """When memory is written, in the order in which a body runs.
+
+    A statement is at a position; it runs again with each enclosing loop. What stands before it in a loop therefore
+    runs after it as well.
+    """
+
+    def __init__(self, body: Block, memory: Memory) -> None:
+        self.position: dict[int, int] = {}
+        self.loops: dict[int, tuple[int, ...]] = {}
+        self.written: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
+        self.memory = memory
+        for s, loops in _with_loops(body, ()):
+            self.position[id(s)] = len(self.position)
+            self.loops[id(s)] = loops
+            for root in memory.writes(s):
+                self.written.setdefault(root, []).append((self.position[id(s)], loops))
+
+    def __contains__(self, s: Statement) -> bool:
+        return id(s) in self.position
+
+    def may_change_after(self, root: str, s: Statement) -> bool:
+        """Whether memory may be written after some execution of the statement."""
+        here, loops = self.position[id(s)], self.loops[id(s)]
+        return any(there > here or (loops and around[:1] == loops[:1]) for there, around in self.written.get(root, ()))
+
+    def is_in_a_loop(self, s: Statement) -> bool:
+        return bool(self.loops[id(s)])
+
+
+def _with_loops(block: Block, loops: tuple[int, ...]) -> Iterator[tuple[Statement, tuple[int, ...]]]:
+    for s in block:
+        yield s, loops
+        inside = (*loops, id(s)) if isinstance(s, For | While) else loops
+        for inner in blocks_of(s):
+            yield from _with_loops(inner, inside)
+
+
+__all__ = ["Changes", "Effects", "Memory"]

@@ -1,0 +1,93 @@
+"""Arguments as callers give them: their types, which choose the specialisation, and their leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from retrograde.compiler.form import BOOL, FLOAT, INT, Type
+from retrograde.compiler.lower.values import Constant
+from retrograde.errors import InputError
+from retrograde.trace.handle import HANDLES, plain
+
+_DTYPES = frozenset("float64 float32 int64 int32 int16 int8 uint64 uint32 uint16 uint8 bool".split())
+
+
+def kind_of(value: Any, name: str) -> Any:
+    """The type of an argument, a tuple of types, or a constant.
+
+    Raises:
+        InputError: for an argument that compiled code does not take.
+    """
+    kind = type(value)
+    if kind is float:
+        return FLOAT
+    if kind is np.ndarray:
+        if value.dtype.name not in _DTYPES or not value.dtype.isnative:
+            raise InputError(
+                f"the argument {name} is an array of dtype {value.dtype}, which compile does not take",
+                f"{name}.astype(float)",
+            )
+        if value.ndim == 0:
+            return Type(value.dtype.name)
+        return Type(value.dtype.name, value.ndim)
+    if kind in HANDLES:
+        return kind_of(plain(value), name)
+    if isinstance(value, bool | np.bool_):
+        return BOOL
+    if isinstance(value, int | np.integer):
+        return INT
+    if isinstance(value, float | np.floating):
+        if np.dtype(type(value)).name not in _DTYPES:
+            raise InputError(f"the argument {name} is a {type(value).__name__}, which compile does not take", f"float({name})")
+        return Type(np.dtype(type(value)).name)
+    if isinstance(value, tuple):
+        return make_tuple(value, (kind_of(v, f"{name}[{i}]") for i, v in enumerate(value)))
+    if value is None or isinstance(value, str):
+        return Constant(value)
+    if isinstance(value, list):
+        raise InputError(f"the argument {name} is a list, which compile does not take", f"np.array({name})", f"tuple({name})")
+    raise InputError(
+        f"the argument {name} is a {kind.__module__}.{kind.__qualname__}, which compile does not take",
+        "numbers, arrays, and tuples and named tuples of these",
+    )
+
+
+def make_tuple(like: tuple[Any, ...], parts: Iterator[Any]) -> tuple[Any, ...]:
+    """A tuple of other parts, of the same class if it is a named one."""
+    return type(like)(*parts) if hasattr(like, "_fields") else tuple(parts)
+
+
+def leaves_of(value: Any, kind: Any) -> Iterator[Any]:
+    """The numbers and arrays in an argument, as its program's parameters take them."""
+    if isinstance(kind, Type):
+        yield value
+    elif isinstance(kind, tuple):
+        for v, k in zip(value, kind, strict=True):
+            yield from leaves_of(v, k)
+
+
+def replaced(value: Any, kind: Any, leaves: Iterator[Any]) -> Any:
+    """The argument with other leaves."""
+    if isinstance(kind, Type):
+        return next(leaves)
+    if isinstance(kind, tuple):
+        return make_tuple(kind, (replaced(v, k, leaves) for v, k in zip(value, kind, strict=True)))
+    return value
+
+
+def flat_types(kind: Any) -> Iterator[Type]:
+    if isinstance(kind, Type):
+        yield kind
+    elif isinstance(kind, tuple):
+        for k in kind:
+            yield from flat_types(k)
+
+
+def key_of(kind: Any) -> Any:
+    """The same as a key of a dictionary, in which named tuples of different classes differ."""
+    if isinstance(kind, tuple) and not isinstance(kind, Type):
+        return (type(kind), *(key_of(k) for k in kind))
+    return kind

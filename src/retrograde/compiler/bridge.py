@@ -1,0 +1,183 @@
+"""A compiled function as a primitive of the eager engine, in every mode, nesting and order.
+
+With the programs of derivatives.py,
+
+    J_k(x; v1 … vk)      = D_v1 … D_vk f(x)
+    T_k(x, ȳ; v1 … vk)   = ∇_x D_v1 … D_vk ⟨ȳ, f(x)⟩
+
+the derivative of each is made of others of them, since mixed derivatives do not depend on their order:
+
+    J_k pushed along (ẋ, v̇)        J_{k+1}(x; v, ẋ) + Σ_j J_k(x; v with v̇_j for v_j)
+    J_k pulled with ȳ               x: T_k(x, ȳ; v)            v_j: T_{k-1}(x, ȳ; v without v_j)
+    T_k pushed along (ẋ, ȳ̇, v̇)     T_{k+1}(x, ȳ; v, ẋ) + T_k(x, ȳ̇; v) + Σ_j T_k(x, ȳ; v with v̇_j for v_j)
+    T_k pulled with w               x: T_{k+1}(x, ȳ; v, w)     ȳ: J_{k+1}(x; v, w)     v_j: T_k(x, ȳ; v with w for v_j)
+
+x, v, w hold one entry for each leaf of the arguments (None for those without derivatives), y and ȳ one for each
+result with a derivative and then one for the final contents of each array that the function writes into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from retrograde.compiler.specialisation import Specialisation, nested
+from retrograde.rules.table import General
+from retrograde.trace.call import call_rule
+from retrograde.trace.handle import is_traced
+
+Vector = Sequence[Any]
+Vectors = tuple[Vector, ...]
+
+
+class Bridge:
+    """The primitives of one specialisation."""
+
+    def __init__(self, specialisation: Specialisation) -> None:
+        self.of = specialisation
+
+    def value(self, x: Vector) -> list[Any]:
+        """The results with derivatives and final contents of written arrays, for leaves that may be traced."""
+        return self.j(x, ())
+
+    # --- J -------------------------------------------------------------------------------------------------------
+
+    def j(self, x: Vector, v: Vectors) -> list[Any]:
+        """J_k(x; v)."""
+        return self.apply(self.j_plain, self.j_pull, self.j_push, (x, *v))
+
+    def j_plain(self, x: Vector, *v: Vector) -> list[Any]:
+        of, order = self.of, len(v)
+        given: dict[Any, Any] = {("x", i): leaf for i, leaf in enumerate(x)}
+        for number, direction in enumerate(v):
+            given |= {("dot", number, ("x", i)): direction[i] for i in of.inputs}
+        if order == 0:
+            given = {role: np.array(a) if role[1] in of.written else a for role, a in given.items()}
+            found = of.evaluate("J", 0, given)
+            found |= {("x", i): given["x", i] for i in of.finals}
+        else:
+            found = of.evaluate("J", order, given)
+        results = [found[nested(order, ("y", j))] for j in of.outputs]
+        return results + [found[nested(order, ("x", i))] for i in of.finals]
+
+    def j_pull(self, y: Any, x: Vector, *v: Vector) -> Callable[[Vector], list[Vector]]:
+        def pull(y_bar: Vector) -> list[Vector]:
+            y_bar = self.filled(y_bar, y)
+            parts = [self.t(x, y_bar, v)]
+            return parts + [self.t(x, y_bar, (*v[:j], *v[j + 1 :])) for j in range(len(v))]
+
+        return pull
+
+    def j_push(self, y: Any, x: Vector, *v: Vector) -> Callable[..., list[Any]]:
+        def push(x_dot: Vector, *v_dot: Vector) -> list[Any]:
+            terms = []
+            if _some(x_dot):
+                terms.append(self.j(x, (*v, self.direction(x_dot, x))))
+            for j, d in enumerate(v_dot):
+                if _some(d):
+                    terms.append(self.j(x, (*v[:j], self.direction(d, x), *v[j + 1 :])))
+            return _sum(terms)
+
+        return push
+
+    # --- T -------------------------------------------------------------------------------------------------------
+
+    def t(self, x: Vector, y_bar: Vector, v: Vectors) -> list[Any]:
+        """T_k(x, ȳ; v): one entry for each leaf, None for those without derivatives."""
+        found = iter(self.apply(self.t_plain, self.t_pull, self.t_push, (x, y_bar, *v)))
+        return [next(found) if i in self.of.inputs else None for i in range(len(x))]
+
+    def t_plain(self, x: Vector, y_bar: Vector, *v: Vector) -> list[Any]:
+        of, order = self.of, len(v)
+        given: dict[Any, Any] = {("x", i): leaf for i, leaf in enumerate(x)}
+        given |= {("y_bar", j): bar for j, bar in zip(of.outputs, y_bar, strict=False)}
+        given |= {("x_bar", i): bar for i, bar in zip(of.finals, y_bar[len(of.outputs) :], strict=True)}
+        for number, direction in enumerate(v):
+            given |= {("dot", number, ("x", i)): direction[i] for i in of.inputs}
+        found = of.evaluate("T", order, given)
+        return [self.found_bar(found, order, i, x) for i in of.inputs]
+
+    def found_bar(self, found: dict[Any, Any], order: int, i: int, x: Vector) -> Any:
+        bar = found.get(nested(order, ("x_bar", i)))
+        return self.of.zeros(("x", i), {("x", i): x[i]}) if bar is None else bar
+
+    def t_pull(self, y: Any, x: Vector, y_bar: Vector, *v: Vector) -> Callable[[Vector], list[Vector]]:
+        def pull(w: Vector) -> list[Vector]:
+            bars = iter(w)
+            w = self.direction([next(bars) if i in self.of.inputs else None for i in range(len(x))], x)
+            parts = [self.t(x, y_bar, (*v, w)), self.j(x, (*v, w))]
+            return parts + [self.t(x, y_bar, (*v[:j], w, *v[j + 1 :])) for j in range(len(v))]
+
+        return pull
+
+    def t_push(self, y: Any, x: Vector, y_bar: Vector, *v: Vector) -> Callable[..., list[Any]]:
+        def push(x_dot: Vector, y_bar_dot: Vector, *v_dot: Vector) -> list[Any]:
+            terms = []
+            if _some(x_dot):
+                terms.append(self.t(x, y_bar, (*v, self.direction(x_dot, x))))
+            if _some(y_bar_dot):
+                terms.append(self.t(x, self.filled(y_bar_dot, y_bar), v))
+            for j, d in enumerate(v_dot):
+                if _some(d):
+                    terms.append(self.t(x, y_bar, (*v[:j], self.direction(d, x), *v[j + 1 :])))
+            return [bar for bar in _sum(terms) if bar is not None]
+
+        return push
+
+    # --- the engine's rule ---------------------------------------------------------------------------------------
+
+    def apply(self, plain: Any, pull: Any, push: Any, vectors: Vectors) -> list[Any]:
+        """`plain(*vectors)`, with derivatives where there are traced values among them."""
+        lengths = [len(vector) for vector in vectors]
+
+        def function(*flat: Any) -> Any:
+            parts = _split(flat, lengths)
+            if any(is_traced(leaf) for leaf in flat):
+                return tuple(self.apply(plain, pull, push, parts))
+            return tuple(plain(*parts))
+
+        def pullback(y: Any, *flat: Any) -> Any:
+            inner = pull(y, *_split(flat, lengths))
+            return lambda y_bar: tuple(bar for part in inner(y_bar) for bar in part)
+
+        def pushforward(y: Any, *flat: Any) -> Any:
+            inner = push(y, *_split(flat, lengths))
+            return lambda *dots: tuple(inner(*_split(dots, lengths)))
+
+        function.__name__ = self.of.source.name
+        flat = tuple(leaf for vector in vectors for leaf in vector)
+        if not any(is_traced(leaf) for leaf in flat):
+            return list(plain(*vectors))
+        return list(call_rule(General(function, slice(0, None), pullback, pushforward), flat, {}))
+
+    def direction(self, v: Vector, x: Vector) -> list[Any]:
+        """A direction with zeros where there is none."""
+        return [
+            None if i not in self.of.inputs else self.of.zeros(("x", i), {("x", i): x[i]}) if d is None else d
+            for i, d in enumerate(v)
+        ]
+
+    def filled(self, y_bar: Vector, y: Vector) -> list[Any]:
+        """A cotangent with zeros where there is none."""
+        return [np.zeros(np.shape(like))[()] if bar is None else bar for bar, like in zip(y_bar, y, strict=True)]
+
+
+def _split(flat: Sequence[Any], lengths: list[int]) -> Vectors:
+    parts, start = [], 0
+    for n in lengths:
+        parts.append(flat[start : start + n])
+        start += n
+    return tuple(parts)
+
+
+def _some(v: Vector) -> bool:
+    return any(d is not None for d in v)
+
+
+def _sum(terms: list[list[Any]]) -> list[Any]:
+    total = terms[0]
+    for term in terms[1:]:
+        total = [a if b is None else b if a is None else a + b for a, b in zip(total, term, strict=True)]
+    return total

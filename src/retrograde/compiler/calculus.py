@@ -1,0 +1,74 @@
+"""What reverse and forward mode share: writing operations on derivatives, and the product of two factors."""
+
+from __future__ import annotations
+
+from retrograde.compiler import ops
+from retrograde.compiler.form import At, Block, Op, Operand, Program, Statement
+
+
+class Writer:
+    """Writes derivative code.
+
+    Attributes:
+        program: the derivative program.
+        out: the block at whose end statements are added.
+        at: the place in the user's source whose derivative is being written.
+        careful: products check, as zero times infinity is zero (see docs/decisions/0004).
+    """
+
+    def __init__(self, program: Program, careful: bool) -> None:
+        self.program = program
+        self.out: Block = []
+        self.at: At | None = None
+        self.careful = careful
+        self.made: dict[str, Op] = {}
+
+    def emit(self, s: Statement) -> None:
+        s.at = self.at
+        self.out.append(s)
+
+    def op(self, fn: str, *args: Operand) -> Operand:
+        """An operation, simplified where that is exact."""
+        value = ops.folded(fn, args)
+        if value is not None:
+            return value
+        if fn == "size" and args[0] == 0 and self.program.is_size(args[1]):
+            return args[1]
+        if fn == "where" and type(args[0]) is bool:
+            return args[1] if args[0] else args[2]
+        if fn == "where" and args[1] == args[2] and type(args[1]) is type(args[2]):
+            return args[1]
+        if fn in ("+", "-") and args[1] == 0 and type(args[1]) in (int, float):
+            return args[0]
+        if fn in ("*", "/") and args[1] == 1 and type(args[1]) in (int, float) and self.is_inexact(args[0]):
+            return args[0]
+        if fn == "*" and args[0] == 1 and type(args[0]) in (int, float) and self.is_inexact(args[1]):
+            return args[1]
+        if fn == "-" and args[0] == 0 and type(args[0]) in (int, float):
+            return self.op("neg", args[1])
+        dst = self.program.new("t", ops.result_type(fn, tuple(self.program.type_of(a) for a in args)))
+        s = Op(dst, fn, args)
+        self.made[dst] = s
+        self.emit(s)
+        return dst
+
+    def is_inexact(self, operand: Operand) -> bool:
+        return self.program.type_of(operand).is_inexact
+
+    def times(self, g: Operand, partial: Operand) -> Operand:
+        """A cotangent or tangent times a partial derivative."""
+        if not isinstance(partial, str):
+            if partial == 1:
+                return g
+            return self.op("neg", g) if partial == -1 else self.op("*", g, partial)
+        made = self.made.get(partial)
+        if made is not None and made.fn == "where" and not any(isinstance(a, str) for a in made.args[1:]):
+            # A choice between constants is a choice between products.
+            return self.op("where", made.args[0], *(0.0 if a == 0 else self.times(g, a) for a in made.args[1:]))
+        if made is not None and made.fn == "neg":
+            return self.op("neg", self.times(g, made.args[0]))
+        if made is not None and made.fn == "/" and made.args[0] == 1:
+            product = self.op("/", g, made.args[1])
+        else:
+            product = self.op("*", g, partial)
+        return self.op("where", self.op("==", g, 0.0), 0.0, product) if self.careful else product

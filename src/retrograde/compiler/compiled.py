@@ -1,0 +1,219 @@
+"""`compile(f)`: the object that stands for a function and all its native derivatives."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from retrograde.errors import InputError, MutationError
+from retrograde.trace.creation import contains_traced
+from retrograde.trace.handle import is_traced, plain
+from retrograde.trace.native import Native, NativeGradient
+
+if TYPE_CHECKING:
+    from retrograde.compiler.bridge import Bridge
+    from retrograde.compiler.specialisation import Specialisation
+
+_PROGRAMS = {"primal": ("J", 0), "pullback": ("T", 0), "jvp": ("J", 1), "hvp": ("T", 1)}
+
+
+def compile(f: Callable[..., Any] | None = None, /, *, fastmath: bool = False) -> Any:
+    """The function `f` with native code behind its value and all its derivatives.
+
+    Args:
+        f: a Python function in the language of `compile` (docs/compile.md), or a function that numba has jitted
+            already. Without it, `compile(...)` is a decorator.
+        fastmath: let the compiler reorder and simplify floating-point arithmetic.
+
+    Returns:
+        A `Compiled`. Called like `f`, it gives what numba's own code of `f` gives, and writes into its arguments as
+        `f` does. It may stand inside any function that is differentiated; transforms of it itself run natively.
+
+    Raises:
+        InputError: `f` is no Python function, or its source cannot be read.
+        LanguageError: (at the first call with arguments of new types) `f` has something that is not in the language.
+        MissingExtraError: (at the first call) numba is not installed.
+    """
+    if f is None:
+        return functools.partial(compile, fastmath=fastmath)
+    from retrograde.compiler.source import python_function
+
+    function = python_function(f)
+    if function is None:
+        raise InputError(
+            f"compile takes a Python function; it was given {getattr(f, '__name__', None) or type(f).__name__}",
+            "the function itself; of a class the method, which takes no self",
+        )
+    return Compiled(function, fastmath)
+
+
+class Compiled(Native):
+    """A function with native code behind its value and all its derivatives; made by `compile`."""
+
+    def __init__(self, function: Any, fastmath: bool) -> None:
+        from retrograde.compiler.source import source_of
+
+        self._function = function
+        self._fastmath = fastmath
+        self._source = source_of(function)
+        self._signature = inspect.signature(function)
+        self._specialisations: dict[Any, Specialisation] = {}
+        self._bridges: dict[int, Bridge] = {}
+        self._primals: Any = None
+        functools.update_wrapper(self, function)
+        self.__wrapped_python__ = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if any(map(contains_traced, args)) or any(map(contains_traced, kwargs.values())):
+            return self._traced(args, kwargs)
+        specialisation, arguments = self._bound(args, kwargs)
+        return self._native_primal(specialisation)(*(_unboxed(a) for a in arguments.values()))
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<compiled {self._source.name!r}>"
+
+    def __reduce__(self) -> str:
+        return self._function.__qualname__  # type: ignore[no-any-return]
+
+    # --- looking inside ------------------------------------------------------------------------------------------
+
+    def source(self, what: str = "pullback", *args: Any) -> str:
+        """The text of a program: "primal", "pullback", "jvp" or "hvp".
+
+        Args:
+            what: which program.
+            *args: arguments of the types that are meant; not needed once the function has been called.
+        """
+        if what not in _PROGRAMS:
+            raise InputError(f"there is no program {what!r}", ", ".join(map(repr, _PROGRAMS)))
+        if args:
+            specialisation = self._bound(args, {})[0]
+        elif self._specialisations:
+            specialisation = list(self._specialisations.values())[-1]
+        else:
+            raise InputError("the types of the arguments are not known yet", f"source({what!r}, *args)", "a call before")
+        return specialisation.text(*_PROGRAMS[what])
+
+    # --- specialisations -----------------------------------------------------------------------------------------
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Specialisation, dict[str, Any]]:
+        """The specialisation for some arguments, and the arguments by name."""
+        from retrograde.compiler.arguments import key_of, kind_of
+        from retrograde.compiler.specialisation import Specialisation
+
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        arguments = dict(bound.arguments)
+        kinds = {name: kind_of(value, name) for name, value in arguments.items()}
+        key = tuple(key_of(kind) for kind in kinds.values())
+        found = self._specialisations.get(key)
+        if found is None:
+            found = self._specialisations[key] = Specialisation(self._source, kinds, self._fastmath)
+        return found, arguments
+
+    def _native_primal(self, specialisation: Specialisation) -> Any:
+        if self._primals is None:
+            from retrograde.compiler.native import primal_dispatcher
+
+            self._primals = primal_dispatcher(self._function, specialisation.lowered.reached, self._fastmath)
+        return self._primals
+
+    def _leaves(self, specialisation: Specialisation, arguments: dict[str, Any]) -> list[Any]:
+        from retrograde.compiler.arguments import leaves_of
+
+        kinds = specialisation.arguments
+        return [_unboxed(leaf) for name, value in arguments.items() for leaf in leaves_of(value, kinds[name])]
+
+    def _bridge(self, specialisation: Specialisation) -> Bridge:
+        from retrograde.compiler.bridge import Bridge
+
+        if id(specialisation) not in self._bridges:
+            self._bridges[id(specialisation)] = Bridge(specialisation)
+        return self._bridges[id(specialisation)]
+
+    # --- inside of traced functions ------------------------------------------------------------------------------
+
+    def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The call with traced values among the arguments."""
+        specialisation, arguments = self._bound(args, kwargs)
+        of = specialisation
+        leaves = self._leaves(of, arguments)
+        for i in of.written:
+            if i not in of.finals and is_traced(leaves[i]):
+                leaves[i] = plain(leaves[i])
+        x = [leaf if i in of.inputs else plain(leaf) for i, leaf in enumerate(leaves)]
+        values = self._bridge(of).value(x)
+        results = dict(zip(of.outputs, values, strict=False))
+        if len(results) < len(of.result_types) or set(of.written) - set(of.finals):
+            self._add_inexact(of, x, results)
+        for i, final in zip(of.finals, values[len(of.outputs) :], strict=True):
+            self._write(leaves[i], final)
+        return _structured(of.lowered.structure, iter([results[j] for j in range(len(of.result_types))]))
+
+    def _add_inexact(self, of: Specialisation, x: list[Any], results: dict[int, Any]) -> None:
+        """The integers and truth values among the results, and what is written into arrays of such."""
+        given = {("x", i): plain(leaf) for i, leaf in enumerate(x)}
+        given = {role: np.array(a) if role[1] in of.finals else a for role, a in given.items()}
+        found = of.run("J", 0, False, given)
+        for j in range(len(of.result_types)):
+            results.setdefault(j, found["y", j])
+
+    def _write(self, array: Any, final: Any) -> None:
+        if is_traced(array):
+            array[...] = final
+        elif is_traced(final):
+            raise MutationError(
+                f"{self._source.name} would write traced values into a plain array, which would lose their derivative",
+                "an array made inside the function that is differentiated: np.zeros(shape)",
+            )
+        else:
+            array[...] = final
+
+    # --- transforms of the function itself -----------------------------------------------------------------------
+
+    def native_gradient(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NativeGradient | None:
+        """The value and the cotangents of the positional arguments, without any tracing (see trace/native.py)."""
+        specialisation, arguments = self._bound(args, kwargs)
+        of = specialisation
+        if of.lowered.structure != of.result_types[0] if of.result_types else True:
+            return None  # not one number: the transform says what is wrong with that
+        if not of.outputs or of.result_types[0].is_array:
+            return None
+        leaves = self._leaves(of, arguments)
+        given: dict[Any, Any] = {("x", i): leaf for i, leaf in enumerate(leaves)}
+        found = of.evaluate("T", 0, given | {("y_bar", 0): 1.0})
+        reached = of.program("T", 0).program.reached
+        names = of.program("J", 0).program.params
+        bars: list[Any] = [found.get(("x_bar", i)) if names[i] in reached else None for i in range(len(leaves))]
+        return NativeGradient(found["y", 0], _by_argument(of, arguments, bars)[: len(args)])
+
+
+def _by_argument(of: Specialisation, arguments: dict[str, Any], leaves: list[Any]) -> list[Any]:
+    """One entry for each leaf, in the structures of the arguments; None for constants."""
+    from retrograde.compiler.arguments import replaced
+
+    rest = iter(leaves)
+    return [replaced(value, of.arguments[name], rest) for name, value in arguments.items()]
+
+
+def _structured(structure: Any, leaves: Any) -> Any:
+    from retrograde.compiler.form import Type
+
+    if isinstance(structure, Type):
+        return next(leaves)
+    if isinstance(structure, tuple):
+        parts = [_structured(s, leaves) for s in structure]
+        return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
+    return None
+
+
+def _unboxed(value: Any) -> Any:
+    """A 0-d array as the number that it is."""
+    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 and not is_traced(value) else value

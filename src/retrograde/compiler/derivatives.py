@@ -1,0 +1,97 @@
+"""The family of derivative programs of one program, and what each of their parameters and results stands for.
+
+    J_k   the k-th derivative of the function along k directions:     D_v1 … D_vk f(x)
+    T_k   the gradient of the same, weighted with a cotangent ȳ:      ∇_x D_v1 … D_vk ⟨ȳ, f(x)⟩
+
+J_0 is the function itself, J_1 its pushforward, T_0 its pullback, T_1 what Hessians are made of. Each is the tangent
+of the one before it. All derivatives of any order and mixture of modes are values of these (see bridge.py).
+
+Roles: ("x", i) the leaf i of the arguments, ("constant", i) an array from outside, ("x_bar", i), ("y", j) the leaf j
+of the result, ("y_bar", j), and ("dot", k, role) the derivative of any of these along the direction k.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from retrograde.compiler.alias import Memory
+from retrograde.compiler.form import Copy, Program, Return, names_in, substitute, walk
+from retrograde.compiler.lower.function import Lowered
+from retrograde.compiler.reverse import Options, pullback_program
+from retrograde.compiler.tangent import tangent_program
+
+Role = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Derivative:
+    """A program with the roles of its parameters and results."""
+
+    program: Program
+    params: tuple[Role, ...]
+    results: tuple[Role, ...]
+
+    def name_of(self, role: Role) -> str:
+        return self.program.params[self.params.index(role)]
+
+
+def primal(lowered: Lowered) -> Derivative:
+    """J_0."""
+    program = lowered.program
+    n = len(program.params) - len(lowered.constants)
+    roles = [("x", i) for i in range(n)] + [("constant", i) for i in range(len(lowered.constants))]
+    return Derivative(program, tuple(roles), tuple(("y", j) for j in range(len(result_types(program)))))
+
+
+def result_types(program: Program) -> list[Any]:
+    """The types of the leaves of the result."""
+    first = next((s for s in walk(program.body) if isinstance(s, Return)), None)
+    return [program.types[v] for v in names_in(first.values)] if first else []
+
+
+def pullback(j0: Derivative, options: Options) -> Derivative:
+    """T_0."""
+    program = j0.program
+    inputs = [(i, p) for i, p in enumerate(program.params) if j0.params[i][0] == "x" and program.types[p].is_inexact]
+    made = pullback_program(program, [p for _, p in inputs], f"{program.name}_pullback", options)
+    arrays = [("x_bar", i) for i, p in inputs if program.types[p].is_array]
+    scalars = [("x_bar", i) for i, p in inputs if not program.types[p].is_array]
+    types = result_types(program)
+    seeds = [("y_bar", j) for j, t in enumerate(types) if t.is_inexact]
+    values = [("y", j) for j, t in enumerate(types) if not t.is_array]
+    return Derivative(made, (*j0.params, *arrays, *seeds), (*values, *scalars))
+
+
+def tangent(d: Derivative, number: int, careful: bool) -> Derivative:
+    """The derivative of a program along direction `number` of the arguments."""
+    program = d.program
+    written = written_params(program)
+    inputs = [
+        (role, p)
+        for role, p in zip(d.params, program.params, strict=True)
+        if program.types[p].is_inexact and (role[0] == "x" or (p in written and role[0] != "constant"))
+    ]
+    name = f"{program.name}_along" if program.name.endswith("_pullback") else f"{program.name.removesuffix('_pushforward')}_pushforward"
+    made = tangent_program(program, [p for _, p in inputs], name, careful)
+    types = result_types(program) if d.results else []
+    dots = [("dot", number, role) for role, t in zip(d.results, types, strict=True) if t.is_inexact]
+    return Derivative(made, (*d.params, *(("dot", number, role) for role, _ in inputs)), (*d.results, *dots))
+
+
+def written_params(program: Program) -> set[str]:
+    """The array parameters that a program writes into."""
+    return Memory(program).all_writes(program.body) & set(program.params)
+
+
+def guarded(d: Derivative) -> Program:
+    """The program in which the caller's own arrays are copied before they are written."""
+    program = d.program.derived(d.program.name)
+    written = written_params(program)
+    copies, names = [], {}
+    for role, p in zip(d.params, d.program.params, strict=True):
+        if p in written and role[0] == "x":
+            names[p] = program.new(f"{p}_own", program.types[p], program.dims.get(p))
+            copies.append(Copy(names[p], p))
+    program.body = [*copies, *substitute(program.body, names)]
+    return program

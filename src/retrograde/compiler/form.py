@@ -1,0 +1,495 @@
+"""The form that every pass reads and writes: structured statements whose operands are names or literals.
+
+Three kinds of storage:
+
+temps     scalars that are defined by one statement; a name always means the value of its last execution
+cells     scalars that change: `Get`, `Set` and `Add` (an `Add` needs no old value and no order)
+buffers   arrays; a name always means the same memory, and a `View` is another name for a part of it
+
+An operand is a name (a str) or a number. A derivative of a program of this form is a program of this form.
+Every statement knows the place in the user's source that it comes from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+Operand = Any  # str | int | float | bool | complex
+
+
+class At(NamedTuple):
+    """A place in the user's source."""
+
+    file: str
+    line: int
+    column: int = 0
+    end: int = 0
+    text: str = ""
+
+
+class Type(NamedTuple):
+    """The type of a name: a dtype by NumPy's name, and for arrays the number of axes."""
+
+    dtype: str
+    ndim: int = -1
+
+    @property
+    def is_array(self) -> bool:
+        return self.ndim >= 0
+
+    @property
+    def kind(self) -> str:
+        """NumPy's letter: f, c, i, u or b."""
+        return np.dtype(self.dtype).kind
+
+    @property
+    def is_inexact(self) -> bool:
+        """Whether a value of this type can carry a derivative."""
+        return self.kind in "fc"
+
+    @property
+    def element(self) -> Type:
+        return Type(self.dtype)
+
+    def __str__(self) -> str:
+        return f"{self.dtype} array of {self.ndim} axes" if self.is_array else self.dtype
+
+
+FLOAT = Type("float64")
+INT = Type("int64")
+BOOL = Type("bool")
+
+
+def type_of_number(x: Any) -> Type:
+    """The type of a literal, as numba types it."""
+    if isinstance(x, bool | np.bool_):
+        return BOOL
+    if isinstance(x, np.generic):
+        return Type(x.dtype.name)
+    if isinstance(x, int):
+        return INT
+    return FLOAT if isinstance(x, float) else Type("complex128")
+
+
+class Slice(NamedTuple):
+    """A slice inside the index of a `View`; each bound an operand or None."""
+
+    low: Operand = None
+    high: Operand = None
+    step: Operand = None
+
+
+Index = tuple[Any, ...]  # operands; in a View also Slice and None (a new axis)
+
+
+@dataclass(slots=True, eq=False)
+class Statement:
+    """What all statements share. The class variables name the fields that define, use, and hold other statements."""
+
+    defines: ClassVar[tuple[str, ...]] = ()
+    reads: ClassVar[tuple[str, ...]] = ()
+    blocks: ClassVar[tuple[str, ...]] = ()
+
+    at: At | None = field(default=None, kw_only=True)
+
+
+Block = list[Statement]
+
+
+@dataclass(slots=True, eq=False)
+class Op(Statement):
+    """`dst = fn(*args)`: a pure operation on scalars, of the table in ops.py."""
+
+    defines: ClassVar = ("dst",)
+    reads: ClassVar = ("args",)
+    dst: str
+    fn: str
+    args: tuple[Operand, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Load(Statement):
+    """`dst = array[index]`."""
+
+    defines: ClassVar = ("dst",)
+    reads: ClassVar = ("array", "index")
+    dst: str
+    array: str
+    index: Index
+
+
+@dataclass(slots=True, eq=False)
+class Store(Statement):
+    """`array[index] = value`."""
+
+    reads: ClassVar = ("array", "index", "value")
+    array: str
+    index: Index
+    value: Operand
+
+
+@dataclass(slots=True, eq=False)
+class Increase(Statement):
+    """`array[index] += value`."""
+
+    reads: ClassVar = ("array", "index", "value")
+    array: str
+    index: Index
+    value: Operand
+
+
+@dataclass(slots=True, eq=False)
+class View(Statement):
+    """`dst = array[index]`, another name for a part of the array; `transposed` reverses the axes instead."""
+
+    defines: ClassVar = ("dst",)
+    reads: ClassVar = ("array", "index")
+    dst: str
+    array: str
+    index: Index
+    transposed: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Alloc(Statement):
+    """`dst = np.empty(shape)`, or zeros."""
+
+    defines: ClassVar = ("dst",)
+    reads: ClassVar = ("shape",)
+    dst: str
+    shape: tuple[Operand, ...]
+    zero: bool
+
+
+@dataclass(slots=True, eq=False)
+class Copy(Statement):
+    """`dst = array.copy()`."""
+
+    defines: ClassVar = ("dst",)
+    reads: ClassVar = ("array",)
+    dst: str
+    array: str
+
+
+@dataclass(slots=True, eq=False)
+class Fill(Statement):
+    """`array[...] = 0`."""
+
+    reads: ClassVar = ("array",)
+    array: str
+
+
+@dataclass(slots=True, eq=False)
+class Get(Statement):
+    """`dst = cell`."""
+
+    defines: ClassVar = ("dst",)
+    dst: str
+    cell: str
+
+
+@dataclass(slots=True, eq=False)
+class Set(Statement):
+    """`cell = value`."""
+
+    reads: ClassVar = ("value",)
+    cell: str
+    value: Operand
+
+
+@dataclass(slots=True, eq=False)
+class Add(Statement):
+    """`cell += value`."""
+
+    reads: ClassVar = ("value",)
+    cell: str
+    value: Operand
+
+
+@dataclass(slots=True, eq=False)
+class For(Statement):
+    """`for var in range(low, high)`, or from the last to the first where `down`."""
+
+    defines: ClassVar = ("var",)
+    reads: ClassVar = ("low", "high")
+    blocks: ClassVar = ("body",)
+    var: str
+    low: Operand
+    high: Operand
+    body: Block
+    down: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class While(Statement):
+    """`test` computes `cond`; as long as it is true, the body runs and the test again."""
+
+    reads: ClassVar = ("cond",)
+    blocks: ClassVar = ("test", "body")
+    test: Block
+    cond: Operand
+    body: Block
+
+
+@dataclass(slots=True, eq=False)
+class If(Statement):
+    reads: ClassVar = ("cond",)
+    blocks: ClassVar = ("then", "orelse")
+    cond: Operand
+    then: Block
+    orelse: Block
+
+
+@dataclass(slots=True, eq=False)
+class Whole(Statement):
+    """A whole-array operation of the table in whole.py: writes its results into the arrays `outs`, reads `args`."""
+
+    reads: ClassVar = ("outs", "args")
+    outs: tuple[str, ...]
+    fn: str
+    args: tuple[Operand, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Call(Statement):
+    """`dsts = fn(*args)`: a call of another program (a recursive function, or a derivative of one)."""
+
+    defines: ClassVar = ("dsts",)
+    reads: ClassVar = ("args",)
+    dsts: tuple[str, ...]
+    fn: str
+    args: tuple[Operand, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Swap(Statement):
+    """`a, b, … = b, a, …`: buffers of one shape change their contents by changing their names."""
+
+    reads: ClassVar = ("targets", "sources")
+    targets: tuple[str, ...]
+    sources: tuple[str, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Raise(Statement):
+    """`raise error(message)`."""
+
+    error: str
+    message: str
+
+
+@dataclass(slots=True, eq=False)
+class Stack(Statement):
+    """A tape of scalars whose length is not known beforehand."""
+
+    defines: ClassVar = ("stack",)
+    stack: str
+
+
+@dataclass(slots=True, eq=False)
+class Push(Statement):
+    """Put a scalar, or all elements of an array, onto a stack."""
+
+    reads: ClassVar = ("stack", "value")
+    stack: str
+    value: Operand
+
+
+@dataclass(slots=True, eq=False)
+class Pop(Statement):
+    """`dst = ` the scalar that was pushed last."""
+
+    defines: ClassVar = ("dst",)
+    reads: ClassVar = ("stack",)
+    dst: str
+    stack: str
+
+
+@dataclass(slots=True, eq=False)
+class PopArray(Statement):
+    """`dst = ` the array that was pushed last, of the given shape."""
+
+    defines: ClassVar = ("dst",)
+    reads: ClassVar = ("stack", "shape")
+    dst: str
+    stack: str
+    shape: tuple[Operand, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Return(Statement):
+    reads: ClassVar = ("values",)
+    values: tuple[Operand, ...]
+
+
+# --- traversal ---------------------------------------------------------------------------------------------------
+
+
+def names_in(x: Any) -> Iterator[str]:
+    """The names in an operand, an index or a tuple of these."""
+    if isinstance(x, str):
+        yield x
+    elif isinstance(x, tuple):
+        for y in x:
+            yield from names_in(y)
+
+
+def uses(s: Statement) -> list[str]:
+    return [name for f in s.reads for name in names_in(getattr(s, f))]
+
+
+def defs(s: Statement) -> list[str]:
+    return [name for f in s.defines for name in names_in(getattr(s, f))]
+
+
+def blocks_of(s: Statement) -> list[Block]:
+    return [getattr(s, f) for f in s.blocks]
+
+
+def walk(block: Iterable[Statement]) -> Iterator[Statement]:
+    """All statements in program order, the nested ones behind the one that holds them."""
+    for s in block:
+        yield s
+        for inner in blocks_of(s):
+            yield from walk(inner)
+
+
+def map_names(x: Any, function: Callable[[str], Operand]) -> Any:
+    """An operand, an index or a tuple with every name replaced."""
+    if isinstance(x, str):
+        return function(x)
+    if isinstance(x, Slice):
+        return Slice(*(map_names(y, function) for y in x))
+    if isinstance(x, tuple):
+        return tuple(map_names(y, function) for y in x)
+    return x
+
+
+def same(name: str) -> str:
+    return name
+
+
+def clone(
+    block: Block,
+    use: Callable[[str], Operand] = same,
+    define: Callable[[str], str] = same,
+    cell: Callable[[str], str] = same,
+) -> Block:
+    """A copy of a block in which used names, defined names and cells are replaced."""
+    copied: Block = []
+    for s in block:
+        kind = type(s)
+        values: dict[str, Any] = {f: getattr(s, f) for f in _fields(kind)}
+        for f in kind.reads:
+            values[f] = map_names(values[f], use)
+        for f in kind.defines:
+            values[f] = map_names(values[f], define)
+        for f in kind.blocks:
+            values[f] = clone(values[f], use, define, cell)
+        if "cell" in values:
+            values["cell"] = cell(values["cell"])
+        copied.append(kind(**values))
+    return copied
+
+
+def _fields(kind: type[Statement]) -> tuple[str, ...]:
+    names = _FIELDS.get(kind)
+    if names is None:
+        names = _FIELDS[kind] = tuple(f.name for f in fields(kind))
+    return names
+
+
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def substitute(block: Block, names: dict[str, Operand]) -> Block:
+    return clone(block, lambda name: names.get(name, name)) if names else block
+
+
+def free_names(block: Block) -> list[str]:
+    """The names that a block uses and does not define, in the order of their first use."""
+    defined = {name for s in walk(block) for name in defs(s)}
+    return list(dict.fromkeys(name for s in walk(block) for name in uses(s) if name not in defined))
+
+
+def cells_written(block: Iterable[Statement]) -> set[str]:
+    return {s.cell for s in walk(block) if isinstance(s, Set | Add)}
+
+
+_NUMBERED = re.compile(r"(_\d+)+$")
+
+
+# --- programs ----------------------------------------------------------------------------------------------------
+
+
+class Program:
+    """A function in the form.
+
+    Attributes:
+        name: what the emitted text calls it.
+        params: the names of its parameters.
+        body: its statements.
+        types: the type of every temp, cell and buffer.
+        dims: for each buffer the operands that are its shape.
+        taken: names that no new name may have.
+        notes: what derivative passes decided, for `explain()`.
+        reached: the inputs of a derivative program from which a path leads to a result.
+    """
+
+    def __init__(self, name: str, params: list[str], taken: Iterable[str] = ()) -> None:
+        self.name = name
+        self.params = params
+        self.body: Block = []
+        self.types: dict[str, Type] = {}
+        self.dims: dict[str, tuple[Operand, ...]] = {}
+        self.taken: set[str] = set(taken)
+        self.notes: list[str] = []
+        self.reached: frozenset[str] = frozenset()
+        self.sizes: set[str] = set()
+        self._counts: dict[str, int] = {}
+
+    def derived(self, name: str) -> Program:
+        """A copy under another name, whose statements can be changed."""
+        copy = Program(name, list(self.params), self.taken)
+        copy.body = clone(self.body)
+        copy.types = dict(self.types)
+        copy.dims = dict(self.dims)
+        copy.sizes = set(self.sizes)
+        copy._counts = dict(self._counts)
+        return copy
+
+    def new(self, base: str, type: Type, dims: tuple[Operand, ...] | None = None) -> str:
+        """A name that is not taken yet, made of the base."""
+        stem = _NUMBERED.sub("", base) or "t"
+        name, number = stem, self._counts.get(stem, 0)
+        while name in self.taken:
+            number += 1
+            name = f"{stem}_{number}"
+        self._counts[stem] = number
+        self.taken.add(name)
+        self.types[name] = type
+        if dims is not None:
+            self.set_dims(name, dims)
+        return name
+
+    def set_dims(self, name: str, dims: tuple[Operand, ...]) -> None:
+        self.dims[name] = dims
+        self.sizes.update(d for d in dims if isinstance(d, str))
+
+    def is_size(self, operand: Operand) -> bool:
+        """Whether an operand is known to be the length of an axis, and so not negative."""
+        return operand in self.sizes if isinstance(operand, str) else operand >= 0
+
+    def type_of(self, operand: Operand) -> Type:
+        return self.types[operand] if isinstance(operand, str) else type_of_number(operand)
+
+    def is_array(self, operand: Operand) -> bool:
+        return isinstance(operand, str) and self.types[operand].is_array
+
+    def is_active_type(self, operand: Operand) -> bool:
+        return isinstance(operand, str) and self.types[operand].is_inexact

@@ -1,0 +1,10 @@
+"""From the syntax tree to the form. Each module adds one layer to the one before:
+
+builder.py       emits statements: operations, loads, loops, guards
+arrays.py        whole-array expressions, lazily, until a loop over their elements is needed; reductions
+indexing.py      subscripts: elements, views, gathers, and what can be assigned to them
+functions.py     NumPy's functions and methods by name
+expressions.py   expressions
+statements.py    statements: bindings, loops, branches, returns
+calls.py         other Python functions, inlined at their call
+"""

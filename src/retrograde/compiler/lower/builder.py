@@ -1,0 +1,253 @@
+"""Emitting statements: the layer under everything that lowers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from retrograde.compiler import ops
+from retrograde.compiler.form import (
+    BOOL,
+    INT,
+    Alloc,
+    At,
+    Block,
+    For,
+    Get,
+    If,
+    Increase,
+    Index,
+    Load,
+    Op,
+    Operand,
+    Program,
+    Raise,
+    Set,
+    Slice,
+    Statement,
+    Store,
+    Type,
+    View,
+)
+from retrograde.compiler.source import Source, refusal
+from retrograde.errors import LanguageError
+
+BROADCAST = "operands could not be broadcast together"
+
+
+class Restart(Exception):
+    """A cell turned out to need a wider type than it was given; lowering starts again and knows it."""
+
+
+class Builder:
+    """A program under construction, and the place in the source that is being lowered.
+
+    Attributes:
+        program: what is built.
+        block: the statements at whose end new ones are added.
+        at: where in the source they come from.
+        equal: pairs of sizes that a guard has found equal.
+        parents: the array that each view is a part of.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.block: Block = program.body
+        self.at: At | None = None
+        self.source: Source | None = None
+        self.equal: set[tuple[Operand, Operand]] = set()
+        self.parents: dict[str, str] = {}
+
+    # --- places --------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def placed(self, node: ast.AST) -> Iterator[None]:
+        """Statements emitted inside come from this node."""
+        before = self.at
+        assert self.source is not None
+        self.at = self.source.at(node)
+        yield  # an error keeps the place at which it arose
+        self.at = before
+
+    def refuse(self, fact: str, *ways: str) -> LanguageError:
+        """The error for what is being lowered just now."""
+        return refusal(self.at, fact, *ways)
+
+    # --- statements ----------------------------------------------------------------------------------------------
+
+    def emit(self, s: Statement) -> None:
+        s.at = self.at
+        self.block.append(s)
+
+    def inside(self, body: Callable[[], Any]) -> Block:
+        """The statements that the body emits, as a block of their own."""
+        outer, equal = self.block, self.equal
+        self.block, self.equal = [], set(equal)
+        body()
+        made, self.block, self.equal = self.block, outer, equal
+        return made
+
+    def op(self, fn: str, *args: Operand) -> Operand:
+        """An operation on scalars; folded where all operands are literals."""
+        value = ops.folded(fn, args)
+        if value is not None:
+            return value
+        if fn == "size" and args[0] == 0 and self.program.is_size(args[1]):
+            return args[1]
+        if fn == "*" and args[1] == 1 and type(args[1]) is int and self.type_of(args[0]).kind in "fi":
+            return args[0]
+        if fn == "*" and args[0] == 1 and type(args[0]) is int and self.type_of(args[1]).kind in "fi":
+            return args[1]
+        if fn == "+" and args[0] == 0 and type(args[0]) is int and self.type_of(args[1]).kind in "fi":
+            return args[1]
+        if fn in ("+", "-") and args[1] == 0 and type(args[1]) is int and self.type_of(args[0]).kind in "fi":
+            return args[0]
+        try:
+            result = ops.result_type(fn, tuple(self.type_of(a) for a in args))
+        except TypeError:
+            kinds = " and ".join(str(self.type_of(a)) for a in args)
+            raise self.refuse(f"{fn} is not defined for {kinds}") from None
+        dst = self.program.new("t", result)
+        self.emit(Op(dst, fn, args))
+        return dst
+
+    def type_of(self, operand: Operand) -> Type:
+        return self.program.type_of(operand)
+
+    def is_array_name(self, value: Any) -> bool:
+        return isinstance(value, str) and self.program.types[value].is_array
+
+    def load(self, array: str, index: Index) -> Operand:
+        dst = self.program.new(array, self.program.types[array].element)
+        self.emit(Load(dst, array, index))
+        return dst
+
+    def store(self, array: str, index: Index, value: Operand) -> None:
+        self.emit(Store(array, index, self.cast(value, self.program.types[array].element)))
+
+    def increase(self, array: str, index: Index, value: Operand) -> None:
+        self.emit(Increase(array, index, value))
+
+    def get(self, cell: str) -> Operand:
+        dst = self.program.new(cell, self.program.types[cell])
+        self.emit(Get(dst, cell))
+        return dst
+
+    def new_cell(self, base: str, type: Type, value: Operand) -> str:
+        cell = self.program.new(base, type)
+        self.emit(Set(cell, value))
+        return cell
+
+    def cast(self, value: Operand, type: Type) -> Operand:
+        """The value in another type, where that can lose something; a wider type needs no word."""
+        have = self.type_of(value)
+        if have == type or have.kind == "f" and type.kind == "f" or type.kind == "c":
+            return value
+        if not isinstance(value, str) and type.kind == "f":
+            return float(value)
+        if have.kind in "fc" and type.kind in "iub":
+            return self.op(f"cast:{type.dtype}", value)
+        return value
+
+    def alloc(self, base: str, shape: tuple[Operand, ...], type: Type, zero: bool = False) -> str:
+        name = self.program.new(base, Type(type.dtype, len(shape)), shape)
+        self.emit(Alloc(name, shape, zero))
+        return name
+
+    def view(self, array: str, index: Index, base: str = "") -> str:
+        """A view by integers, slices and new axes. Its sizes are asked of the view itself, as NumPy clips slices."""
+        used = sum(i is not None for i in index)
+        index = (*index, *(Slice() for _ in range(self.program.types[array].ndim - used)))
+        kept = [i for i in index if i is None or isinstance(i, Slice)]
+        name = self.program.new(base or array, Type(self.program.types[array].dtype, len(kept)))
+        self.emit(View(name, array, index))
+        self.parents[name] = array
+        dims: list[Operand] = []
+        axis = 0
+        for i in index:
+            size = None if i is None else self.program.dims[array][axis]
+            axis += i is not None
+            if i is None:
+                dims.append(1)
+            elif i == Slice():
+                dims.append(size)
+            elif isinstance(i, Slice):
+                known = _length(i, size)
+                dims.append(self.op("shape", name, len(dims)) if known is None else known)
+        self.program.set_dims(name, tuple(dims))
+        return name
+
+    def transposed(self, array: str) -> str:
+        dims = self.program.dims[array]
+        if len(dims) < 2:
+            return array
+        name = self.program.new(array, self.program.types[array], dims[::-1])
+        self.emit(View(name, array, (), True))
+        self.parents[name] = array
+        return name
+
+    # --- control -------------------------------------------------------------------------------------------------
+
+    def loop(self, low: Operand, high: Operand, body: Callable[[str], Any], base: str = "i") -> None:
+        """`for var in range(low, high)`."""
+        var = self.program.new(base, INT)
+        at = self.at
+        statements = self.inside(lambda: body(var))
+        s = For(var, low, high, statements)
+        s.at = at
+        self.block.append(s)
+
+    def nest(self, shape: tuple[Operand, ...], body: Callable[[Index], Any], index: Index = ()) -> None:
+        """One loop for each axis; an axis of length 1 needs none."""
+        if not shape:
+            body(index)
+        elif shape[0] == 1 and type(shape[0]) is int:
+            self.nest(shape[1:], body, (*index, 0))
+        else:
+            self.loop(0, shape[0], lambda var: self.nest(shape[1:], body, (*index, var)))
+
+    def branch(self, cond: Operand, then: Callable[[], Any], orelse: Callable[[], Any] | None = None) -> None:
+        at = self.at
+        s = If(cond, self.inside(then), self.inside(orelse) if orelse else [])
+        s.at = at
+        self.block.append(s)
+
+    def guard_equal(self, a: Operand, b: Operand, message: str = BROADCAST, kind: str = "ValueError") -> None:
+        """Raise at run time where two sizes differ."""
+        if a == b or (a, b) in self.equal:
+            return
+        differs = self.op("!=", a, b)
+        if differs is False:
+            return
+        if differs is True:
+            raise self.refuse(f"{message}: lengths {a} and {b}")
+        self.branch(differs, lambda: self.emit(Raise(kind, f"{message}{self.where()}")))
+        self.equal |= {(a, b), (b, a)}
+
+    def where(self) -> str:
+        """`  (file.py:12)`, for messages of errors at run time."""
+        if self.at is None or not self.at.file:
+            return ""
+        return f"  ({self.at.file.replace(chr(92), '/').rpartition('/')[2]}:{self.at.line})"
+
+    def root(self, array: str) -> str:
+        """The buffer that a view is a part of."""
+        while array in self.parents:
+            array = self.parents[array]
+        return array
+
+    def is_true(self, value: Operand) -> Operand:
+        """The truth of a scalar."""
+        if not isinstance(value, str):
+            return bool(value)
+        return value if self.type_of(value) == BOOL else self.op("!=", value, 0)
+
+
+def _length(s: Slice, size: Operand) -> int | None:
+    """The length of a slice where all of it is known."""
+    bounds = (s.low, s.high, s.step)
+    if type(size) is not int or any(isinstance(b, str) for b in bounds):
+        return None
+    return len(range(*slice(*bounds).indices(size)))

@@ -1,0 +1,97 @@
+"""Other Python functions, inlined at their call: arrays alias as they do in Python, and loops fuse across the call."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import types
+from typing import Any
+
+from retrograde.compiler.liveness import find_live_names, names_bound
+from retrograde.compiler.lower.expressions import Frame, _describe
+from retrograde.compiler.lower.statements import Statements
+from retrograde.compiler.lower.values import NONE, Constant, Lazy
+from retrograde.compiler.normalise import normalise
+from retrograde.compiler.source import Source, python_function, source_of
+
+MOST_CALLS_DEEP = 40
+
+
+class Calls(Statements):
+    # The functions that are called, in the order of their first call.
+    reached: dict[types.FunctionType, None]
+
+    def call_python(self, f: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+        if isinstance(f, type) and issubclass(f, tuple) and hasattr(f, "_fields"):
+            return self.make_named_tuple(f, args, kwargs)
+        function = python_function(f)
+        if function is None:
+            name = _describe(self, Constant(f))
+            raise self.refuse(f"a call of {name}, which compile does not know", *_ways_for(f))
+        source = source_of(function)
+        self.reached[function] = None
+        if any(frame.source.function is function for frame in self.frames):
+            raise self.refuse(f"{function.__name__} calls itself", "a loop")
+        if len(self.frames) > MOST_CALLS_DEEP:
+            raise self.refuse(f"calls more than {MOST_CALLS_DEEP} deep")
+        bound = self.bind_arguments(source, args, kwargs)
+        assert self.at is not None
+        path = (*self.frame.path, (self.at.file, self.at.line, self.at.column))
+        frame = Frame(source, path)
+        outer_at = self.at
+        self.enter(frame, bound)
+        result = frame.result
+        self.leave()
+        self.at = outer_at
+        return result
+
+    def enter(self, frame: Frame, bound: dict[str, Any]) -> None:
+        """Lower a function's body with its parameters bound."""
+        body = normalise(frame.source.tree)
+        find_live_names(body)
+        self.frames.append(frame)
+        self.source = frame.source
+        frame.bound = names_bound(body) | set(bound)
+        for name, value in bound.items():
+            frame.env[name] = self.force(value, name) if isinstance(value, Lazy) else value
+        self.statements(body)
+
+    def leave(self) -> None:
+        self.frames.pop()
+        self.source = self.frame.source
+
+    def bind_arguments(self, source: Source, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The values of a function's parameters."""
+        signature = inspect.signature(source.function)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise self.refuse(f"{source.name}: {error}") from None
+        values: dict[str, Any] = {}
+        for name, parameter in signature.parameters.items():
+            if name in bound.arguments:
+                values[name] = bound.arguments[name]
+                if parameter.kind is parameter.VAR_KEYWORD:
+                    raise self.refuse(f"** in the parameters of {source.name}", "parameters of their own")
+            elif parameter.default is not parameter.empty:
+                values[name] = NONE if parameter.default is None else self.outside(parameter.default, name)
+            elif parameter.kind is parameter.VAR_POSITIONAL:
+                values[name] = ()
+        return values
+
+    def make_named_tuple(self, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        parts = [self.force(a) if isinstance(a, Lazy) else a for a in args]
+        named = {k: self.force(a) if isinstance(a, Lazy) else a for k, a in kwargs.items()}
+        try:
+            return cls(*parts, **named)
+        except TypeError as error:
+            raise self.refuse(str(error)) from None
+
+
+def _ways_for(f: Any) -> tuple[str, ...]:
+    name = getattr(f, "__name__", "")
+    if name in ("print", "input"):
+        return ("a print outside of the compiled function",)
+    if name in ("list", "dict", "set", "tuple"):
+        return ("an array",)
+    return ("a function written in Python", "the call outside of the compiled function")

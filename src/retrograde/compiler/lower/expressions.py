@@ -1,0 +1,444 @@
+"""Expressions. Whatever has no method here is not in the language."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+
+from retrograde.compiler import ops
+from retrograde.compiler.form import BOOL, Get, If, Op, Operand, Set, Slice, Type
+from retrograde.compiler.lower import functions
+from retrograde.compiler.lower.indexing import Indexing, items_of
+from retrograde.compiler.lower.values import NONE, Bound, Constant, InCell, Lazy, Stale
+from retrograde.compiler.source import Source
+
+OPERATORS: dict[type, str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+}
+
+
+class Frame:
+    """One function while its body is lowered.
+
+    Attributes:
+        source: its source.
+        env: what each name means just now.
+        cells: the names whose scalars live in a cell at this point.
+        slots: the names whose arrays live in a slot at this point.
+        path: the calls that lead here, as places; empty for the compiled function itself.
+        result: what it returned, once `returned`.
+        bound: the names that are bound anywhere in it.
+        fixed: names that may not be bound to anything else inside the loop or branch that is being lowered.
+    """
+
+    def __init__(self, source: Source, path: tuple[Any, ...]) -> None:
+        self.source = source
+        self.env: dict[str, Any] = {}
+        self.cells: dict[str, str] = {}
+        self.slots: dict[str, str] = {}
+        self.path = path
+        self.result: Any = NONE
+        self.returned = False
+        self.bound: set[str] = set()
+        self.fixed: frozenset[str] = frozenset()
+
+
+class Expressions(Indexing):
+    # The functions that are being lowered, the one that is called last at the end.
+    frames: list[Frame]
+
+    @property
+    def frame(self) -> Frame:
+        return self.frames[-1]
+
+    def expr(self, node: ast.expr) -> Any:
+        """The value of an expression."""
+        method = getattr(self, f"on_{type(node).__name__}", None)
+        with self.placed(node):
+            if method is None:
+                raise self.refuse(*_REFUSED.get(type(node).__name__, (f"this {type(node).__name__}",)))
+            return method(node)
+
+    def exprs(self, nodes: list[ast.expr]) -> list[Any]:
+        """The values of expressions in order; an array that a later call could change is computed before the call."""
+        values: list[Any] = []
+        for node in nodes:
+            if any(isinstance(v, Lazy) for v in values) and self.calls_python(node):
+                values = [self.force(v) if isinstance(v, Lazy) else v for v in values]
+            values.append(self.expr(node))
+        return values
+
+    def calls_python(self, node: ast.AST) -> bool:
+        """Whether an expression calls a function of the user's, which might write into arrays."""
+        for n in ast.walk(node):
+            if isinstance(n, ast.Call):
+                f = self.constant_of(n.func)
+                if f is None or not (f in functions.HANDLERS or f in functions.VARIADIC or isinstance(f, np.ufunc)):
+                    return True
+        return False
+
+    def constant_of(self, node: ast.expr) -> Any:
+        """The Python object that a name or a dotted name means at compile time, or None."""
+        if isinstance(node, ast.Name):
+            return None if node.id in self.frame.env else self.frame.source.names.get(node.id)
+        if isinstance(node, ast.Attribute):
+            owner = self.constant_of(node.value)
+            return getattr(owner, node.attr, None) if owner is not None else None
+        return None
+
+    def scalar(self, node: ast.expr, what: str = "a number") -> Operand:
+        value = self.expr(node)
+        if self.is_array(value) or isinstance(value, tuple | Constant | Bound):
+            with self.placed(node):
+                raise self.refuse(f"{_describe(self, value)} where {what} is wanted")
+        return value
+
+    # --- names and literals --------------------------------------------------------------------------------------
+
+    def on_Constant(self, node: ast.Constant) -> Any:
+        value = node.value
+        if isinstance(value, bool | int | float):
+            return value
+        if isinstance(value, complex):
+            raise self.refuse("a complex number", "real and imaginary parts as numbers of their own")
+        return NONE if value is None else Constant(value)
+
+    def on_Name(self, node: ast.Name) -> Any:
+        env = self.frame.env
+        if node.id in env:
+            value = env[node.id]
+            if isinstance(value, InCell):
+                return self.get(value.cell)
+            if isinstance(value, Stale):
+                raise self.refuse(
+                    f"{node.id} is another name for the array {value.owner}, which is bound to another one meanwhile",
+                    f"{node.id} = {value.owner}.copy()",
+                )
+            return value
+        if node.id in self.frame.bound:
+            raise self.unbound_name(node.id)
+        names = self.frame.source.names
+        if node.id not in names:
+            raise self.refuse(f"{node.id} is not defined")
+        return self.outside(names[node.id], node.id)
+
+    def unbound_name(self, name: str) -> Exception:
+        if any(key[1] == name for key in self.array_names):
+            return self.refuse(
+                f"{name} is bound to an array inside a loop or branch and read after it",
+                f"{name} = np.empty(shape) before it, and {name}[:] = … inside",
+            )
+        return self.refuse(f"{name} may be read before it is bound", f"a value for {name} before the loop or branch")
+
+    array_names: set[Any]
+
+    def outside(self, value: Any, name: str) -> Any:
+        """What a global or a closed-over name, a default or an attribute of a module stands for."""
+        if isinstance(value, bool | np.bool_):
+            return bool(value)
+        if isinstance(value, int | float | np.integer | np.floating):
+            return value.item() if isinstance(value, np.generic) else value
+        if isinstance(value, complex | np.complexfloating):
+            raise self.refuse("a complex number", "real and imaginary parts as numbers of their own")
+        if isinstance(value, np.ndarray):
+            return self.constant_array(value, name)
+        if isinstance(value, tuple) and not hasattr(value, "_fields"):
+            return tuple(self.outside(v, name) for v in value)
+        if value is None:
+            return NONE
+        if isinstance(value, list | dict | set):
+            raise self.refuse(f"the {type(value).__name__} {name} from outside the function", "a tuple or an array")
+        return Constant(value)
+
+    def constant_array(self, value: np.ndarray, name: str) -> Any:
+        """An array from outside the function: an argument that the caller does not see."""
+        key = id(value)
+        if key not in self.constants:
+            if value.dtype.kind not in "fiub" or value.ndim == 0:
+                raise self.refuse(f"the array {name} of dtype {value.dtype} and {value.ndim} axes from outside")
+            param = self.program.new(name, Type(value.dtype.name, value.ndim))
+            self.constants[key] = (param, value)
+            self.program.set_dims(param, tuple(int(n) for n in value.shape))
+            self.read_only.add(param)
+        return self.constants[key][0]
+
+    # Arrays from outside the function: their parameters and themselves, by identity.
+    constants: dict[int, tuple[str, np.ndarray]]
+    read_only: set[str]
+
+    def on_Tuple(self, node: ast.Tuple) -> Any:
+        return tuple(self.exprs(node.elts))
+
+    on_List: Any = on_Tuple
+
+    def on_Slice(self, node: ast.Slice) -> Any:
+        return Slice(*(None if b is None else self.scalar(b) for b in (node.lower, node.upper, node.step)))
+
+    # --- operators -----------------------------------------------------------------------------------------------
+
+    def on_BinOp(self, node: ast.BinOp) -> Any:
+        left, right = self.exprs([node.left, node.right])
+        if isinstance(node.op, ast.MatMult):
+            return functions.dot(self, left, right)
+        return self.binary(OPERATORS[type(node.op)], left, right)
+
+    def binary(self, sign: str, left: Any, right: Any) -> Any:
+        if isinstance(left, tuple) and isinstance(right, tuple) and sign == "+":
+            return left + right
+        if isinstance(left, tuple) and type(right) is int and sign == "*":
+            return left * right
+        for side in (left, right):
+            if isinstance(side, tuple | Constant | Bound):
+                raise self.refuse(f"{sign} of {_describe(self, side)}")
+        return self.elementwise(sign, left, right)
+
+    def on_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        value = self.expr(node.operand)
+        if isinstance(value, tuple | Constant | Bound):
+            if isinstance(node.op, ast.Not) and value is NONE:
+                return True
+            raise self.refuse(f"a sign before {_describe(self, value)}")
+        if isinstance(node.op, ast.UAdd):
+            return value
+        if isinstance(node.op, ast.USub):
+            return self.elementwise("neg", value)
+        if isinstance(node.op, ast.Not):
+            if self.is_array(value):
+                raise self.refuse("the truth of an array", "np.all(x), np.any(x), ~mask")
+            return self.op("not", self.is_true(value))
+        if self.element_type(value) == BOOL:
+            return self.elementwise("not", value)
+        return self.elementwise("~", value)
+
+    def on_Compare(self, node: ast.Compare) -> Any:
+        values = self.exprs([node.left, *node.comparators])
+        result: Any = None
+        for sign, left, right in zip(node.ops, values, values[1:], strict=False):
+            part = self.compare(sign, left, right)
+            if result is not None and (self.is_array(part) or self.is_array(result)):
+                raise self.refuse("a chained comparison of arrays", "(a < x) & (x < b)")
+            result = part if result is None else self.op("and", result, part)
+        return result
+
+    def compare(self, sign: ast.cmpop, left: Any, right: Any) -> Any:
+        if isinstance(sign, ast.Is | ast.IsNot):
+            constants = [v for v in (left, right) if isinstance(v, Constant)]
+            if not constants:
+                raise self.refuse("`is` between values", "==")
+            is_same = len(constants) == 2 and left.value is right.value
+            return is_same if isinstance(sign, ast.Is) else not is_same
+        if isinstance(sign, ast.In | ast.NotIn):
+            if not isinstance(right, tuple):
+                raise self.refuse("`in` something that is no tuple", "a loop, or np.any(x == v)")
+            found: Operand = False
+            for item in right:
+                found = self.op("or", found, self.compare(ast.Eq(), left, item))
+            return found if isinstance(sign, ast.In) else self.op("not", found)
+        if isinstance(left, Constant) and isinstance(right, Constant):
+            if isinstance(sign, ast.Eq | ast.NotEq):
+                return (left.value == right.value) is isinstance(sign, ast.Eq)
+        for side in (left, right):
+            if isinstance(side, tuple | Constant | Bound):
+                raise self.refuse(f"a comparison of {_describe(self, side)}")
+        return self.elementwise(OPERATORS[type(sign)], left, right)
+
+    def on_BoolOp(self, node: ast.BoolOp) -> Any:
+        """`and`, `or`: what stands on the right runs only if the left leaves it open."""
+        is_and = isinstance(node.op, ast.And)
+        result = self.truth_of(node.values[0])
+        for i, value in enumerate(node.values[1:], 1):
+            if not isinstance(result, str):
+                if result is not is_and:
+                    return result
+                result = self.truth_of(value)
+                continue
+            with self.placed(node.values[i]):
+                truth: list[Operand] = []
+                right = self.inside(lambda value=value: truth.append(self.truth_of(value)))  # type: ignore[misc]
+                if all(isinstance(s, Get) or isinstance(s, Op) and ops.is_cheap(s.fn) for s in right):
+                    self.block += right
+                    result = self.op("and" if is_and else "or", result, truth[0])
+                    continue
+                cell = self.new_cell("both" if is_and else "either", BOOL, result)
+                decided = Set(cell, truth[0])
+                decided.at = self.at
+                right.append(decided)
+                self.emit(If(result if is_and else self.op("not", result), right, []))
+                result = self.get(cell)
+        return result
+
+    def truth_of(self, node: ast.expr) -> Operand:
+        """The truth of a test."""
+        value = self.expr(node)
+        with self.placed(node):
+            if value is NONE:
+                return False
+            if self.is_array(value):
+                raise self.refuse("the truth of an array", "np.all(x), np.any(x), or its size")
+            if isinstance(value, tuple | Constant | Bound):
+                raise self.refuse(f"the truth of {_describe(self, value)}")
+            return self.is_true(value)
+
+    def on_IfExp(self, node: ast.IfExp) -> Any:
+        cond = self.truth_of(node.test)
+        if not isinstance(cond, str):
+            return self.expr(node.body if cond else node.orelse)
+        values: list[Any] = []
+        blocks = [self.inside(lambda n=n: values.append(self.expr(n))) for n in (node.body, node.orelse)]
+        if any(self.is_array(v) or isinstance(v, tuple | Constant | Bound) for v in values):
+            if values[0] == values[1]:
+                return values[0]
+            raise self.refuse("a conditional expression of something else than numbers", "np.where, or an if that writes into one array")
+        if not any(blocks):
+            return self.op("where", cond, *values)
+        cell = self.program.new("choice", ops.common(*(self.type_of(v) for v in values)))
+        for block, value in zip(blocks, values, strict=True):
+            s = Set(cell, self.cast(value, self.program.types[cell]))
+            s.at = self.at
+            block.append(s)
+        self.emit(If(cond, *blocks))
+        return self.get(cell)
+
+    # --- attributes and subscripts -------------------------------------------------------------------------------
+
+    def on_Attribute(self, node: ast.Attribute) -> Any:
+        value = self.expr(node.value)
+        name = node.attr
+        if self.is_array(value):
+            shape = self.shape(value)
+            if name == "T":
+                return functions.transpose(self, value)
+            if name == "shape":
+                return tuple(shape)
+            if name == "size":
+                return self.size_of(shape)
+            if name == "ndim":
+                return len(shape)
+            if name == "dtype":
+                return Constant(np.dtype(self.element_type(value).dtype))
+            if name == "real":
+                return value
+            if name in functions.METHODS:
+                return Bound(value, name)
+            raise self.refuse(f"the attribute {name} of an array")
+        if isinstance(value, tuple):
+            fields = getattr(value, "_fields", ())
+            if name in fields:
+                return value[fields.index(name)]
+            raise self.refuse(f"the attribute {name} of a tuple")
+        if isinstance(value, Constant):
+            if not hasattr(value.value, name):
+                raise self.refuse(f"{_describe(self, value)} has no attribute {name}")
+            return self.outside(getattr(value.value, name), name)
+        raise self.refuse(f"the attribute {name} of {_describe(self, value)}")
+
+    def on_Subscript(self, node: ast.Subscript) -> Any:
+        value = self.expr(node.value)
+        items = self.exprs(items_of(node.slice))
+        if isinstance(value, tuple):
+            if len(items) == 1 and type(items[0]) is int and -len(value) <= items[0] < len(value):
+                return value[items[0]]
+            if len(items) == 1 and isinstance(items[0], Slice) and not any(isinstance(b, str) for b in items[0]):
+                return tuple(value)[slice(*items[0])]
+            raise self.refuse("an index of a tuple that is not written as a number", "an array instead of the tuple")
+        if not self.is_array(value):
+            raise self.refuse(f"a subscript of {_describe(self, value)}")
+        return self.subscript(value, items)
+
+    # --- calls ---------------------------------------------------------------------------------------------------
+
+    def on_Call(self, node: ast.Call) -> Any:
+        function = self.expr(node.func)
+        if any(isinstance(a, ast.Starred) for a in node.args):
+            args = []
+            for a in node.args:
+                value = self.expr(a.value if isinstance(a, ast.Starred) else a)
+                if isinstance(a, ast.Starred) and not isinstance(value, tuple):
+                    raise self.refuse("* of something that is no tuple")
+                args += list(value) if isinstance(a, ast.Starred) else [value]
+            values = args + self.exprs([k.value for k in node.keywords])
+        else:
+            values = self.exprs([*node.args, *(k.value for k in node.keywords)])
+            args = values[: len(node.args)]
+        if any(k.arg is None for k in node.keywords):
+            raise self.refuse("** in a call", "the arguments by name")
+        kwargs = dict(zip([k.arg or "" for k in node.keywords], values[len(args) :], strict=True))
+        if isinstance(function, Bound):
+            return self.call_method(function, args, kwargs)
+        if not isinstance(function, Constant):
+            raise self.refuse(f"a call of {_describe(self, function)}")
+        return self.call_constant(function.value, args, kwargs, node)
+
+    def call_method(self, method: Bound, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        function = functions.METHODS[method.name]
+        if method.name in ("reshape", "transpose") and len(args) > 1:
+            args = [tuple(args)]
+        return functions.call_function(self, function, [method.array, *args], kwargs)
+
+    def call_constant(self, f: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+        try:
+            hash(f)
+        except TypeError:
+            raise self.refuse(f"a call of a {type(f).__name__}") from None
+        if f in functions.VARIADIC and not kwargs:
+            return functions.VARIADIC[f](self, args)
+        result = functions.call_function(self, f, args, kwargs)
+        if result is not None:
+            return result
+        return self.call_python(f, args, kwargs, node)
+
+    def call_python(self, f: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+        raise NotImplementedError
+
+
+def _describe(lower: Indexing, value: Any) -> str:
+    if isinstance(value, Constant):
+        v = value.value
+        if v is None:
+            return "None"
+        return f"the text {v!r}" if isinstance(v, str) else f"the object {getattr(v, '__name__', type(v).__name__)}"
+    if isinstance(value, tuple):
+        return "a tuple"
+    if isinstance(value, Bound):
+        return f"the method {value.name}"
+    if lower.is_array(value):
+        return f"an array of {len(lower.shape(value))} axes"
+    return "a number"
+
+
+_REFUSED = {
+    "ListComp": ("a list comprehension", "a loop that fills an array"),
+    "GeneratorExp": ("a generator", "a loop, or an array expression"),
+    "DictComp": ("a dictionary",),
+    "SetComp": ("a set",),
+    "Dict": ("a dictionary", "a tuple, or a named tuple"),
+    "Set": ("a set", "a tuple"),
+    "Lambda": ("a lambda inside a compiled function", "a function of its own, outside"),
+    "JoinedStr": ("a formatted text",),
+    "Await": ("await",),
+    "Yield": ("yield",),
+    "YieldFrom": ("yield",),
+    "NamedExpr": ("an assignment inside an expression", "a statement of its own"),
+    "Starred": ("* outside of a call",),
+}
+
+__all__ = ["Expressions", "Frame"]

@@ -1,0 +1,129 @@
+"""A whole function: from its source and the types of its arguments to a program."""
+
+from __future__ import annotations
+
+import types
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from retrograde.compiler.form import Operand, Program, Type
+from retrograde.compiler.lower.builder import Restart
+from retrograde.compiler.lower.calls import Calls
+from retrograde.compiler.lower.expressions import Frame
+from retrograde.compiler.lower.values import NONE, Constant
+from retrograde.compiler.source import Source
+
+MOST_ATTEMPTS = 200
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A program with what the caller must know.
+
+    Attributes:
+        program: its parameters are the leaves of the arguments, then the arrays from outside the function.
+        structure: the structure of the result, with types as leaves.
+        constants: the arrays from outside.
+        written: which parameters the function writes into.
+        reached: the other Python functions that it calls, directly or not.
+    """
+
+    program: Program
+    structure: Any
+    constants: tuple[np.ndarray, ...]
+    written: frozenset[str]
+    reached: tuple[types.FunctionType, ...]
+
+
+def lower_function(source: Source, arguments: dict[str, Any], ones: frozenset[tuple[str, int]] = frozenset()) -> Lowered:
+    """The program of a function.
+
+    Args:
+        source: the function.
+        arguments: for each parameter its type, a tuple of these, or a `Constant`.
+        ones: axes of parameters, as (name of the leaf, axis), that are known to be of length 1.
+    """
+    hints: dict[Any, Type] = {}
+    array_names: set[Any] = set()
+    for _ in range(MOST_ATTEMPTS):
+        lower = _Lower(source, arguments, ones, hints, array_names)
+        try:
+            return lower.lowered()
+        except Restart:
+            pass
+    raise AssertionError(f"the types of {source.name} do not settle")
+
+
+class _Lower(Calls):
+    def __init__(
+        self,
+        source: Source,
+        arguments: dict[str, Any],
+        ones: frozenset[tuple[str, int]],
+        hints: dict[Any, Type],
+        array_names: set[Any],
+    ) -> None:
+        super().__init__(Program(source.name, [], RESERVED))
+        self.hints = hints
+        self.array_names = array_names
+        self.cell_keys = {}
+        self.unbound = set()
+        self.borrowed = []
+        self.written = set()
+        self.constants = {}
+        self.read_only = set()
+        self.structures = []
+        self.reached = {}
+        self.frames = []
+        self.arguments = arguments
+        self.ones = ones
+        self.own = source
+        # The user's names are his: no name of ours may be one of them by accident.
+        self.program.taken |= {source.name}
+
+    def lowered(self) -> Lowered:
+        frame = Frame(self.own, ())
+        self.source = self.own
+        self.at = self.own.at(self.own.tree)
+        self.enter(frame, {name: self.parameter(name, kind) for name, kind in self.arguments.items()})
+        if not frame.returned:
+            self.return_values(NONE)
+        self.check_borrowed()
+        program = self.program
+        written = frozenset(p for p in program.params if p in self.written)
+        for name, _ in self.constants.values():
+            if name in self.written:
+                raise self.refuse(f"the array {name} from outside the function is written into", "an argument")
+        program.params += [name for name, _ in self.constants.values()]
+        return Lowered(program, self.structures[0], tuple(a for _, a in self.constants.values()), written, tuple(self.reached))
+
+    def parameter(self, name: str, kind: Any) -> Any:
+        """The value of a parameter: its leaves become parameters of the program."""
+        if isinstance(kind, Type):
+            return self.leaf(name, kind)
+        if isinstance(kind, Constant):
+            return NONE if kind.value is None else kind
+        fields = getattr(kind, "_fields", range(len(kind)))
+        parts = [self.parameter(f"{name}_{field}", k) for field, k in zip(fields, kind, strict=True)]
+        return type(kind)(*parts) if hasattr(kind, "_fields") else tuple(parts)
+
+    def leaf(self, name: str, type: Type) -> str:
+        program = self.program
+        param = program.new(name, type)
+        program.params.append(param)
+        if type.is_array:
+            dims: list[Operand] = []
+            for axis in range(type.ndim):
+                dims.append(1 if (param, axis) in self.ones else self.op("shape", param, axis))
+            program.set_dims(param, tuple(dims))
+        return param
+
+
+# What emitted text uses itself.
+RESERVED = frozenset(
+    "np math numba range len abs min max int float bool complex and as assert async await break class continue def del "
+    "elif else except finally for from global if import in is lambda nonlocal not or pass raise return try while with "
+    "yield True False None ValueError IndexError TypeError".split()
+)

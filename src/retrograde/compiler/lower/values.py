@@ -1,0 +1,89 @@
+"""What an expression can be while it is lowered.
+
+A scalar is an operand: a name (str) or a number. An array in memory is a name too; the program's table of types tells
+them apart. A tuple is a tuple of values. The rest are the classes below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from retrograde.compiler.form import At, Operand, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A Python object that is known when the function is compiled: a module, a function, a dtype, None, a text."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class InCell:
+    """A scalar that has to be read from its cell when it is used."""
+
+    cell: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """A name whose array has been bound anew behind its back."""
+
+    owner: str
+    at: At | None
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """`range(low, high, step)`."""
+
+    low: Operand
+    high: Operand
+    step: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Enumerated:
+    """`enumerate(items, start)`."""
+
+    items: Any
+    start: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Zipped:
+    """`zip(*items)`."""
+
+    items: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lazy:
+    """An array that is not in memory: its elements are computed where they are used.
+
+    Attributes:
+        shape: one operand an axis.
+        element: `element(index)` emits what computes one element.
+        type: the type of an element.
+        reads: the arrays in memory that it looks at.
+        is_cheap: whether computing an element twice costs less than keeping it.
+    """
+
+    shape: tuple[Operand, ...]
+    element: Callable[[tuple[Operand, ...]], Operand]
+    type: Type
+    reads: frozenset[str] = field(default=frozenset())
+    is_cheap: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A method of an array: `x.sum`."""
+
+    array: Any
+    name: str
+
+
+NONE = Constant(None)

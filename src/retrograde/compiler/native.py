@@ -1,0 +1,105 @@
+"""From text to native code: numba, imported when it is first used."""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from retrograde.compiler.emit import HEAD
+from retrograde.errors import InputError, MissingExtraError
+from retrograde.trace.interception import originals
+
+
+def numba() -> Any:
+    """The module numba.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    try:
+        import numba as module
+    except ImportError:
+        raise MissingExtraError("compile needs numba, which is not installed", "pip install 'retrograde[compile]'") from None
+    return module
+
+
+def load(text: str, name: str, title: str, decorate: Callable[[Any], Any] | None) -> Any:
+    """The function `name` of a module with this text; `decorate` is applied to every function of it.
+
+    Without `decorate` the text runs as plain Python.
+    """
+    source = HEAD.format(title=title, imports="") + "\n" + text
+    key = hashlib.sha256(source.encode()).hexdigest()[:12]
+    file = f"<retrograde {title} {key}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    module = types.ModuleType(f"retrograde_generated_{key}")
+    module.__file__ = file
+    exec(compile(source, file, "exec"), module.__dict__)
+    if decorate is not None:
+        for key, value in list(module.__dict__.items()):
+            if isinstance(value, types.FunctionType) and value.__module__ == module.__name__:
+                setattr(module, key, decorate(value))
+    return getattr(module, name)
+
+
+def derivative_decorator(fastmath: bool) -> Callable[[Any], Any]:
+    """Derivative programs follow IEEE arithmetic: a division by zero is infinite and raises nothing."""
+    return numba().njit(error_model="numpy", fastmath=fastmath)  # type: ignore[no-any-return]
+
+
+def primal_dispatcher(function: types.FunctionType, reached: tuple[types.FunctionType, ...], fastmath: bool) -> Any:
+    """numba's own code of the function as written, with Python's errors."""
+    nb = numba()
+    from numba.extending import register_jitable
+
+    for callee in reached:
+        if callee not in _jitable:
+            register_jitable(callee)
+            _jitable.add(callee)
+    return Guarded(nb.njit(function, fastmath=fastmath), function.__name__)
+
+
+_jitable: set[types.FunctionType] = set()
+
+
+class Guarded:
+    """A numba dispatcher that compiles with NumPy's own functions in place, also while a transform runs."""
+
+    __slots__ = ("dispatcher", "name", "seen")
+
+    def __init__(self, dispatcher: Any, name: str) -> None:
+        self.dispatcher = dispatcher
+        self.name = name
+        self.seen: set[Any] = set()
+
+    def __call__(self, *args: Any) -> Any:
+        key = tuple(_layout(a) for a in args)
+        if key in self.seen:
+            return self.dispatcher(*args)
+        with originals():
+            try:
+                result = self.dispatcher(*args)
+            except numba().core.errors.NumbaError as error:
+                raise explained(error, self.name) from None
+        self.seen.add(key)
+        return result
+
+
+def _layout(a: Any) -> Any:
+    """What numba tells types apart by."""
+    kind = type(a)
+    if kind is np.ndarray:
+        flags = a.flags
+        return a.dtype.num, a.ndim, flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned
+    return (kind, *map(_layout, a)) if isinstance(a, tuple) else kind
+
+
+def explained(error: Exception, name: str) -> Exception:
+    """An error of numba's compiler in our words."""
+    first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return InputError(f"numba cannot compile {name}: {first.strip()}", "njit(f)(…) shows all that numba has to say")

@@ -1,0 +1,147 @@
+"""The derivatives of scalar operations, from the one table of rules.
+
+A partial is plain NumPy: `lambda y: 1 - y * y`. Called with symbols instead of numbers it writes itself down in the
+form, so a formula serves here as it does in the eager modes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from retrograde.compiler import ops
+from retrograde.compiler.form import Operand
+from retrograde.errors import MissingRuleError
+from retrograde.rules.table import RULES, Elementwise
+
+Emit = Callable[..., Operand]
+"""`emit(fn, *args)` writes an operation and returns its result."""
+
+
+def partials(fn: str, args: tuple[Operand, ...], y: Operand, wanted: tuple[bool, ...], emit: Emit) -> list[Operand]:
+    """∂y/∂arg of `y = fn(*args)` for each argument; None where it is zero or not wanted."""
+    own = _OF_THE_FORM.get(fn) or (_cast if fn.startswith("cast:") else None)
+    if own is not None:
+        return [p if w else None for p, w in zip(own(args, emit), wanted, strict=True)]
+    rule = RULES[ops.ARITHMETIC.get(fn) or (np.negative if fn == "neg" else ops.FUNCTIONS[fn])]
+    if not isinstance(rule, Elementwise):
+        raise MissingRuleError(f"{fn} has no elementwise rule")
+    values = {"y": y, "x": args[0], **dict(zip("abc", args, strict=False))}
+    found: list[Operand] = []
+    for partial, want in zip(rule.partials, wanted, strict=True):
+        if not want:
+            found.append(None)
+        elif callable(partial):
+            names = partial.__code__.co_varnames[: partial.__code__.co_argcount]
+            found.append(_operand(partial(*(_symbol(values[n], emit) for n in names))))
+        else:
+            found.append(None if partial == 0 else partial)
+    return found
+
+
+def _cast(args: tuple[Operand, ...], emit: Emit) -> list[Operand]:
+    return [1.0]
+
+
+_OF_THE_FORM: dict[str, Callable[[tuple[Operand, ...], Emit], list[Operand]]] = {
+    "id": lambda args, emit: [1.0],
+    "keep": lambda args, emit: [None, 1.0],
+    "where": lambda args, emit: [None, emit("where", args[0], 1.0, 0.0), emit("where", args[0], 0.0, 1.0)],
+    # The first of equals is what Python returns.
+    "max": lambda args, emit: _picked(emit, emit(">", args[1], args[0])),
+    "min": lambda args, emit: _picked(emit, emit("<", args[1], args[0])),
+}
+
+
+def _picked(emit: Emit, second: Operand) -> list[Operand]:
+    return [emit("where", second, 0.0, 1.0), emit("where", second, 1.0, 0.0)]
+
+
+def _symbol(operand: Operand, emit: Emit) -> Any:
+    return Symbol(operand, emit) if isinstance(operand, str) else operand
+
+
+def _operand(value: Any) -> Operand:
+    if isinstance(value, Symbol):
+        return value.operand
+    return value.item() if isinstance(value, np.generic | np.ndarray) else value
+
+
+class Symbol:
+    """A name in a formula that is being written down."""
+
+    __slots__ = ("emit", "operand")
+    __array_priority__ = 1000
+
+    def __init__(self, operand: Operand, emit: Emit) -> None:
+        self.operand = operand
+        self.emit = emit
+
+    def _apply(self, fn: str, *args: Any) -> Symbol | Any:
+        result = self.emit(fn, *(_operand(a) for a in args))
+        return Symbol(result, self.emit) if isinstance(result, str) else result
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        name = ops.AS_OPERATOR.get(ufunc) or ops.NAMES.get(ufunc) or _BITS.get(ufunc)
+        if name is None or method != "__call__" or kwargs:
+            raise MissingRuleError(f"{ufunc.__name__} in a partial derivative, which compile does not know")
+        if ufunc is np.positive:
+            return self
+        return self._apply(name, *inputs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if function is np.where and not kwargs:
+            return self._apply("where", *args)
+        if function is np.iscomplexobj:
+            return False
+        if function in (np.real, np.conj, np.conjugate):
+            return args[0]
+        raise MissingRuleError(f"{function.__name__} in a partial derivative, which compile does not know")
+
+    def conjugate(self) -> Symbol:
+        return self
+
+    conj = conjugate
+
+    def __bool__(self) -> bool:
+        raise MissingRuleError("a branch in a partial derivative, which compile does not know")
+
+    def __neg__(self) -> Any:
+        return self._apply("neg", self)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __hash__(self) -> int:
+        return hash(self.operand)
+
+
+_BITS = {np.bitwise_and: "and", np.bitwise_or: "or", np.invert: "not"}
+
+
+def _binary(fn: str) -> tuple[Any, Any]:
+    def forward(self: Symbol, other: Any) -> Any:
+        return self._apply(fn, self, other)
+
+    def backward(self: Symbol, other: Any) -> Any:
+        return self._apply(fn, other, self)
+
+    return forward, backward
+
+
+for _sign, _method in (
+    *(("+", "add"), ("-", "sub"), ("*", "mul"), ("/", "truediv"), ("//", "floordiv"), ("%", "mod"), ("**", "pow")),
+    *(("and", "and"), ("or", "or")),
+):
+    _forward, _backward = _binary(_sign)
+    setattr(Symbol, f"__{_method}__", _forward)
+    setattr(Symbol, f"__r{_method}__", _backward)
+for _sign, _method in (("<", "lt"), ("<=", "le"), (">", "gt"), (">=", "ge"), ("==", "eq"), ("!=", "ne")):
+    setattr(Symbol, f"__{_method}__", _binary(_sign)[0])
+
+
+def is_finite(x: Any) -> bool:
+    return isinstance(x, int | float) and math.isfinite(x)

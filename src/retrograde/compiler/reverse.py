@@ -1,0 +1,477 @@
+"""Reverse mode: from a program to the program of its pullback, of the same form.
+
+    forward sweep: the program, which also puts on tapes what the reverse sweep will need
+    reverse sweep: each statement's adjoint, last statement first
+
+Arrays have shadows (`x_bar`) with the aliasing of the arrays themselves, so that views and writes are no special
+cases: a store reverses to `v̄ += x̄[i]; x̄[i] = 0`. Tapes keep values; memory is never restored.
+
+The adjoint of a block names the block's temps freely. Outside of loops they are still there. Inside of a loop each
+iteration overwrites them, so at the start of the adjoint of each block in a loop `resolve` gives every one back: it is
+computed again from what is at hand (`Recompute`), or else taped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from retrograde.compiler.activity import Activity
+from retrograde.compiler.alias import Changes, Memory
+from retrograde.compiler.calculus import Writer
+from retrograde.compiler.form import (
+    INT,
+    Add,
+    Alloc,
+    Block,
+    Copy,
+    Fill,
+    For,
+    Get,
+    If,
+    Increase,
+    Index,
+    Load,
+    Op,
+    Operand,
+    Pop,
+    Program,
+    Push,
+    Raise,
+    Return,
+    Set,
+    Stack,
+    Statement,
+    Store,
+    Swap,
+    Type,
+    View,
+    While,
+    defs,
+    free_names,
+    substitute,
+    walk,
+)
+from retrograde.compiler.ops import has_derivative
+from retrograde.compiler.partials import partials
+from retrograde.compiler.recompute import Recompute
+
+
+@dataclass(frozen=True)
+class Options:
+    """How derivatives are made; each switch can be turned for cross-checks.
+
+    Attributes:
+        careful: zero times infinity is zero.
+        recompute: compute values again in the reverse sweep where that is cheap; otherwise tape them all.
+        rectangular: tapes of known size are arrays; otherwise all are stacks.
+    """
+
+    careful: bool = False
+    recompute: bool = True
+    rectangular: bool = True
+
+
+@dataclass
+class Loops:
+    """The loops around the block that is being reversed, and the tapes of what is in them."""
+
+    chain: list[For | While] = field(default_factory=list)
+    inside: set[str] = field(default_factory=set)  # all names that are defined inside the outermost
+    before: Block = field(default_factory=list)  # stands before the outermost: makes the tapes
+    is_rectangular: bool = True
+
+
+class Reverse(Writer):
+    def __init__(self, program: Program, inputs: list[str], options: Options) -> None:
+        super().__init__(program, options.careful)
+        self.options = options
+        self.inputs = inputs
+        self.memory = Memory(program)
+        self.activity = Activity(program, set(inputs), self.memory)
+        self.changes = Changes(program.body, self.memory)
+        self.loops = Loops()
+        self.bars: dict[str, str] = {}
+        self.block_of: dict[str, int] = {}  # where each temp is defined
+        self.blocks: list[int] = []
+        self.started: set[str] = set()  # temps whose cotangent has a value
+        self.zeroed: dict[int, Block] = {}  # cotangents that start at zero, by the block
+        self.seeds: dict[int, str] = {}
+        self.results: dict[int, str] = {}
+        self.counts: dict[int, set[str]] = {}  # how often `while` loops ran, by the block in which they stand
+        self.definition = {name: s for s in walk(program.body) for name in defs(s)}
+
+    # --- the whole program ---------------------------------------------------------------------------------------
+
+    def build(self) -> Program:
+        """The program `(params, shadows of active arrays, seeds) → (scalar results, cotangents of scalars)`.
+
+        The shadow of an array comes in with the cotangent of its final contents and goes out with that of its first.
+        """
+        program = self.program
+        primal_params = list(program.params)
+        shadows = [self.bar(p) for p in self.inputs if program.types[p].is_array]
+        body = program.body
+        self.make_seeds(body)
+        for p in primal_params:
+            self.block_of[p] = id(body)
+        forward, backward = self.block(body)
+        program.reached = frozenset(p for p in self.inputs if p in self.activity.reaching)
+        cells = [Set(bar, 0.0) for node, bar in self.bars.items() if node.startswith("$")]
+        last: Block = []
+        values: list[Operand] = []
+        for cell in self.results.values():
+            t = program.new(cell, program.types[cell])
+            last.append(Get(t, cell))
+            values.append(t)
+        for p in self.inputs:
+            if not program.types[p].is_array:
+                if p in self.started:
+                    t = program.new(self.bars[p], program.types[p])
+                    last.append(Get(t, self.bars[p]))
+                    values.append(t)
+                else:
+                    values.append(0.0)
+        program.params = primal_params + shadows + list(self.seeds.values())
+        program.body = forward + cells + backward + last + [Return(tuple(values))]
+        return program
+
+    def make_seeds(self, body: Block) -> None:
+        """One seed for each inexact result; the scalar results are kept in cells, as there may be several returns."""
+        first = next((s for s in walk(body) if isinstance(s, Return)), None)
+        for i, v in enumerate(first.values if first else ()):
+            type = self.program.type_of(v)
+            if not type.is_array:
+                self.results[i] = self.program.new("value", type)
+            if type.is_inexact:
+                self.seeds[i] = self.program.new("y_bar", type)
+
+    # --- names ---------------------------------------------------------------------------------------------------
+
+    def bar(self, name: str) -> str:
+        """The cotangent of a temp or cell (a cell), or the shadow of an array."""
+        if name not in self.bars:
+            plain = name.lstrip("$")
+            self.bars[name] = self.program.new(f"{plain}_bar", self.program.types[plain])
+            if plain in self.program.dims:
+                self.program.dims[self.bars[name]] = self.program.dims[plain]
+        return self.bars[name]
+
+    def is_active(self, operand: Operand) -> bool:
+        return self.activity.is_active(operand)
+
+    def cotangent(self, name: str) -> Operand:
+        """The value of the cotangent of a temp, or None if nothing has reached it."""
+        if name not in self.started:
+            return None
+        return self.get(self.bar(name))
+
+    def get(self, cell: str) -> str:
+        t = self.program.new("g", self.program.types[cell])
+        self.emit(Get(t, cell))
+        return t
+
+    def load(self, array: str, index: Index) -> str:
+        t = self.program.new("g", self.program.types[array].element)
+        self.emit(Load(t, array, index))
+        return t
+
+    def contribute(self, operand: Operand, x: Operand) -> None:
+        """Add to the cotangent of a temp."""
+        if not self.is_active(operand):
+            return
+        bar, block = self.bar(operand), self.block_of[operand]
+        if operand in self.started:
+            self.emit(Add(bar, x))
+        elif block == self.blocks[-1]:
+            self.emit(Set(bar, x))
+        else:  # from inside of a loop or branch
+            self.zeroed.setdefault(block, []).append(Set(bar, 0.0))
+            self.emit(Add(bar, x))
+        self.started.add(operand)
+
+    # --- blocks --------------------------------------------------------------------------------------------------
+
+    def block(self, block: Block) -> tuple[Block, Block]:
+        """The forward code and the adjoint of a block."""
+        self.blocks.append(id(block))
+        for s in block:
+            for name in defs(s):
+                self.block_of[name] = id(block)
+        forward: Block = []
+        backward: Block = []
+        first: Block = []  # shadows of what the block defines
+        outer = self.out
+        for s in reversed(block):
+            self.out = []
+            self.at = s.at
+            kept, shadows = self.statement(s)
+            backward += self.out
+            forward = kept + forward
+            first = shadows + first
+        self.out = outer
+        self.blocks.pop()
+        backward = self.zeroed.pop(id(block), []) + first + backward
+        if self.loops.chain:
+            forward, backward = self.resolve(block, forward, backward)
+        return forward, backward
+
+    def statement(self, s: Statement) -> tuple[Block, Block]:
+        """Write the adjoint of a statement.
+
+        Returns: what stands for it in the forward sweep, and what makes the shadows of the arrays that it defines.
+        """
+        if isinstance(s, For | While):
+            return self.loop(s), []
+        if isinstance(s, If):
+            return self.branch(s), []
+        if isinstance(s, Return):
+            return self.returned(s), []
+        if isinstance(s, View | Alloc | Copy):
+            return [s], self.shadow(s)
+        handler = _ADJOINTS.get(type(s))
+        if handler is not None:
+            handler(self, s)
+        elif not isinstance(s, Raise):
+            raise NotImplementedError(type(s).__name__)
+        return [s], []
+
+    def of_op(self, s: Op) -> None:
+        if not self.is_active(s.dst) or not has_derivative(s.fn):
+            return
+        g = self.cotangent(s.dst)
+        if g is None:
+            return
+        wanted = tuple(self.is_active(a) for a in s.args)
+        for a, p in zip(s.args, partials(s.fn, s.args, s.dst, wanted, self.op), strict=True):
+            if p is not None:
+                self.contribute(a, self.times(g, p))
+
+    def of_load(self, s: Load) -> None:
+        g = self.cotangent(s.dst) if self.is_active(s.dst) else None
+        if g is not None:
+            self.emit(Increase(self.bar(s.array), s.index, g))
+
+    def of_store(self, s: Store) -> None:
+        if not self.is_active(s.array):
+            return
+        shadow = self.bar(s.array)
+        g = self.load(shadow, s.index) if self.is_active(s.value) else None
+        self.emit(Store(shadow, s.index, 0.0))
+        if g is not None:
+            self.contribute(s.value, g)
+
+    def of_increase(self, s: Increase) -> None:
+        if self.is_active(s.array) and self.is_active(s.value):
+            self.contribute(s.value, self.load(self.bar(s.array), s.index))
+
+    def of_fill(self, s: Fill) -> None:
+        if self.is_active(s.array):
+            self.emit(Fill(self.bar(s.array)))
+
+    def of_get(self, s: Get) -> None:
+        g = self.cotangent(s.dst) if self.is_active(s.dst) else None
+        if g is not None:
+            self.emit(Add(self.bar(f"${s.cell}"), g))
+
+    def of_set(self, s: Set) -> None:
+        if not self.is_active(f"${s.cell}"):
+            return
+        bar = self.bar(f"${s.cell}")
+        g = self.get(bar) if self.is_active(s.value) else None
+        self.emit(Set(bar, 0.0))
+        if g is not None:
+            self.contribute(s.value, g)
+
+    def of_add(self, s: Add) -> None:
+        if self.is_active(f"${s.cell}") and self.is_active(s.value):
+            self.contribute(s.value, self.get(self.bar(f"${s.cell}")))
+
+    def of_swap(self, s: Swap) -> None:
+        pairs = [(v, t) for t, v in zip(s.targets, s.sources, strict=True)]
+        if any(self.is_active(v) for v, _ in pairs):
+            self.emit(Swap(tuple(self.bar(v) for v, _ in pairs), tuple(self.bar(t) for _, t in pairs)))
+
+    def shadow(self, s: View | Alloc | Copy) -> Block:
+        """What makes the shadow of an array; a copy's is given back to what was copied."""
+        if not self.is_active(s.dst):
+            return []
+        bar = self.bar(s.dst)
+        if isinstance(s, View):
+            made: Statement = View(bar, self.bar(s.array), s.index, s.transposed)
+        else:
+            made = Alloc(bar, self.program.dims[s.dst], True)
+        made.at = s.at
+        if isinstance(s, Copy):
+            self.over(self.program.dims[s.dst], lambda i: self.emit(Increase(self.bar(s.array), i, self.load(bar, i))))
+        return [made]
+
+    def over(self, shape: tuple[Operand, ...], body: object, index: Index = ()) -> None:
+        """Loops over all elements of a shape."""
+        if not shape:
+            body(index)  # type: ignore[operator]
+            return
+        var = self.program.new("e", INT)
+        outer, self.out = self.out, []
+        self.over(shape[1:], body, (*index, var))
+        inner, self.out = self.out, outer
+        self.emit(For(var, 0, shape[0], inner))
+
+    def returned(self, s: Return) -> Block:
+        kept: Block = []
+        for i, v in enumerate(s.values):
+            if i in self.results:
+                keep = Set(self.results[i], v)
+                keep.at = s.at
+                kept.append(keep)
+            if not self.is_active(v):
+                continue
+            seed = self.seeds[i]
+            if self.program.is_array(v):
+                self.over(self.program.dims[v], lambda k, v=v, seed=seed: self.emit(Increase(self.bar(v), k, self.load(seed, k))))
+            else:
+                self.contribute(v, seed)
+        return kept
+
+    def branch(self, s: If) -> Block:
+        out = self.out
+        then, then_back = self.block(s.then)
+        orelse, else_back = self.block(s.orelse)
+        self.out, self.at = out, s.at
+        if then_back or else_back:
+            self.emit(If(s.cond, then_back, else_back))
+        made = If(s.cond, then, orelse)
+        made.at = s.at
+        return [made]
+
+    # --- loops ---------------------------------------------------------------------------------------------------
+
+    def loop(self, s: For | While) -> Block:
+        out = self.out
+        is_outermost = not self.loops.chain
+        if is_outermost:
+            inside = {name for x in walk([s]) for name in defs(x)}
+            self.loops = Loops([], inside, [], self.options.rectangular and self.is_rectangular(s, inside))
+        self.loops.chain.append(s)
+        forward, backward = self.block(s.body)
+        self.loops.chain.pop()
+        self.out, self.at = out, s.at
+        made: Block
+        if isinstance(s, For):
+            run: Statement = For(s.var, s.low, s.high, forward, s.down)
+            made = [run]
+            if backward:
+                self.emit(For(s.var, s.low, s.high, backward, not s.down))
+        else:
+            counter, count = self.program.new("count", INT), self.program.new("count", INT)
+            run = While(s.test, s.cond, [*forward, Add(counter, 1)])
+            counted = Get(count, counter)
+            made = [Set(counter, 0), run, counted]
+            self.define_here(count, counted, s)
+            if backward:
+                self.emit(For(self.program.new("k", INT), 0, count, backward, True))
+        run.at = s.at
+        if is_outermost:
+            made = self.loops.before + made
+            self.loops = Loops()
+        return made
+
+    def is_rectangular(self, s: For | While, inside: set[str]) -> bool:
+        """Whether the number of iterations of all loops inside is known before the outermost begins."""
+        loops = [x for x in walk([s]) if isinstance(x, For | While)]
+        return all(isinstance(x, For) and x.low not in inside and x.high not in inside for x in loops)
+
+    def define_here(self, name: str, definition: Get, loop: Statement) -> None:
+        """Make a new temp of the forward sweep known: it stands directly behind a loop."""
+        self.block_of[name] = self.blocks[-1]
+        self.definition[name] = definition
+        self.counts.setdefault(self.blocks[-1], set()).add(name)
+        # Its cell is written again with each run of the loops around.
+        self.changes.position[id(definition)] = self.changes.position[id(loop)]
+        self.changes.loops[id(definition)] = self.changes.loops[id(loop)]
+        self.changes.written.setdefault(f"${definition.cell}", []).append(
+            (self.changes.position[id(loop)], self.changes.loops[id(loop)])
+        )
+
+    # --- what the adjoint of a block in a loop needs of the block ---------------------------------------------------
+
+    def resolve(self, block: Block, forward: Block, backward: Block) -> tuple[Block, Block]:
+        """Give the adjoint of a block in a loop the temps that it names."""
+        here = {name for s in block for name in defs(s)} | self.counts.pop(id(block), set())
+        needed = [name for name in free_names(backward) if name in here]
+        if not needed:
+            return forward, backward
+        plan = Recompute(self, here, needed)
+        again, names = plan.statements, plan.names
+        keep: dict[str, Block] = {}
+        fetch: Block = []
+        for name in plan.taped:
+            store, load, new = self.tape(name)
+            keep[name] = store
+            fetch += load
+            names[name] = new
+        taped_forward: Block = []
+        for s in forward:
+            taped_forward.append(s)
+            for name in defs(s):
+                taped_forward += keep.pop(name, [])
+        assert not keep, keep
+        return taped_forward, fetch + substitute(again, names) + substitute(backward, names)
+
+    def tape(self, name: str) -> tuple[Block, Block, str]:
+        """What puts a temp on a tape, what takes it off again, and its name there."""
+        program, loops = self.program, self.loops
+        type = program.types[name]
+        assert not type.is_array, f"the array {name} on a tape"
+        new = program.new(name, type)
+        outer, self.out = self.out, []
+        if loops.is_rectangular:
+            sizes = []
+            for loop in loops.chain:
+                assert isinstance(loop, For)
+                sizes.append(self.op("size", loop.low, loop.high))
+            before = self.out
+            tape = program.new(f"{name}_tape", Type(type.dtype, len(sizes)), tuple(sizes))
+            before.append(Alloc(tape, tuple(sizes), False))
+            self.out = []
+            store = [*self.place(), Store(tape, self.index, name)]
+            self.out = []
+            load = [*self.place(), Load(new, tape, self.index)]
+        else:
+            tape = program.new(f"{name}_tape", type)
+            before = [Stack(tape)]
+            store = [Push(tape, name)]
+            load = [Pop(new, tape)]
+        self.out = outer
+        loops.before += before
+        program.notes.append(f"taped {name}")
+        return store, load, new
+
+    index: Index = ()
+
+    def place(self) -> Block:
+        """Where in a tape the current iteration writes: `index`, and the statements that compute it."""
+        self.index = tuple(
+            loop.var if loop.low == 0 else self.op("-", loop.var, loop.low)  # type: ignore[union-attr]
+            for loop in self.loops.chain
+        )
+        return self.out
+
+
+_ADJOINTS = {
+    Op: Reverse.of_op,
+    Load: Reverse.of_load,
+    Store: Reverse.of_store,
+    Increase: Reverse.of_increase,
+    Fill: Reverse.of_fill,
+    Get: Reverse.of_get,
+    Set: Reverse.of_set,
+    Add: Reverse.of_add,
+    Swap: Reverse.of_swap,
+}
+
+
+def pullback_program(program: Program, inputs: list[str], name: str, options: Options) -> Program:
+    """The program of the pullback with respect to some of the parameters."""
+    return Reverse(program.derived(name), inputs, options).build()
+
+

@@ -1,0 +1,170 @@
+"""A function for one set of argument types: its programs, made and compiled when they are first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from retrograde.compiler import derivatives, native
+from retrograde.compiler.derivatives import Derivative, Role, guarded
+from retrograde.compiler.emit import emit
+from retrograde.compiler.form import Type
+from retrograde.compiler.lower.builder import BROADCAST
+from retrograde.compiler.lower.function import Lowered, lower_function
+from retrograde.compiler.reverse import Options
+from retrograde.compiler.source import Source
+from retrograde.errors import InputError
+from retrograde.rules.products import has_nan
+from retrograde.trace.interception import originals
+
+Leaves = Sequence[Any]
+
+
+class Specialisation:
+    """A function with the types of its arguments fixed.
+
+    Attributes:
+        lowered: its program.
+        types: the type of each leaf of the arguments.
+        inputs: the leaves that derivatives are taken of: floats and arrays of floats.
+        outputs: the leaves of the result that have derivatives.
+        written: the leaves that the function writes into; their final contents are outputs as well.
+    """
+
+    def __init__(self, source: Source, arguments: dict[str, Any], fastmath: bool) -> None:
+        self.source = source
+        self.arguments = arguments
+        self.fastmath = fastmath
+        self.ones: frozenset[tuple[str, int]] = frozenset()
+        self.lower(self.ones)
+
+    def lower(self, ones: frozenset[tuple[str, int]]) -> None:
+        self.ones = ones
+        with originals():
+            self.lowered: Lowered = lower_function(self.source, self.arguments, ones)
+        j0 = derivatives.primal(self.lowered)
+        program = j0.program
+        self.types = [program.types[p] for p, role in zip(program.params, j0.params, strict=True) if role[0] == "x"]
+        self.inputs = [i for i, t in enumerate(self.types) if t.is_inexact]
+        self.result_types: list[Type] = derivatives.result_types(program)
+        self.outputs = [j for j, t in enumerate(self.result_types) if t.is_inexact]
+        self.written = [i for i in range(len(self.types)) if program.params[i] in self.lowered.written]
+        self.finals = [i for i in self.written if self.types[i].is_inexact]
+        self.programs: dict[tuple[str, int, bool], Derivative] = {("J", 0, False): j0, ("J", 0, True): j0}
+        self.natives: dict[tuple[str, int, bool], Callable[..., Any]] = {}
+
+    # --- programs ------------------------------------------------------------------------------------------------
+
+    def program(self, kind: str, order: int, careful: bool = False) -> Derivative:
+        """J or T of some order (see derivatives.py)."""
+        key = kind, order, careful
+        if key not in self.programs:
+            if kind == "T" and order == 0:
+                made = derivatives.pullback(self.program("J", 0), Options(careful=careful))
+            else:
+                made = derivatives.tangent(self.program(kind, order - 1, careful), order - 1, careful)
+            self.programs[key] = made
+        return self.programs[key]
+
+    def text(self, kind: str, order: int, careful: bool = False) -> str:
+        return emit(guarded(self.program(kind, order, careful)))
+
+    def native(self, kind: str, order: int, careful: bool) -> Callable[..., Any]:
+        key = kind, order, careful
+        if key not in self.natives:
+            name = self.program(kind, order, careful).program.name
+            decorate = native.derivative_decorator(self.fastmath)
+            dispatcher = native.load(self.text(kind, order, careful), name, self.title(kind, order), decorate)
+            self.natives[key] = native.Guarded(dispatcher, self.title(kind, order))
+        return self.natives[key]
+
+    def title(self, kind: str, order: int) -> str:
+        what = {("J", 0): "value", ("J", 1): "pushforward", ("T", 0): "pullback", ("T", 1): "pullback along a direction"}
+        return f"{what.get((kind, order), f'{kind}{order}')} of {self.source.name}"
+
+    # --- values --------------------------------------------------------------------------------------------------
+
+    def evaluate(self, kind: str, order: int, given: dict[Role, Any]) -> dict[Role, Any]:
+        """Run a program; `given` has what its parameters stand for, without what is zero.
+
+        Returns: what its results stand for, and the arrays that it writes.
+        """
+        self.check_overlaps([given["x", i] for i in range(len(self.types))])
+        results = self.run(kind, order, False, given)
+        if order or kind == "T":
+            derived = (v for role, v in results.items() if role[0] != "y")
+            if any(has_nan(v) for v in derived):
+                results = self.run(kind, order, True, given)
+        return results
+
+    def run(self, kind: str, order: int, careful: bool, given: dict[Role, Any]) -> dict[Role, Any]:
+        derivative = self.program(kind, order, careful)
+        program = derivative.program
+        written = derivatives.written_params(program)
+        args: list[Any] = []
+        results: dict[Role, Any] = {}
+        for role, name in zip(derivative.params, program.params, strict=True):
+            value = given.get(role)
+            if role[0] == "constant":
+                value = self.lowered.constants[role[1]]
+            elif value is None:
+                value = self.zeros(role, given)
+            elif name in written and role[0] != "x":
+                value = np.array(value)
+            if name in written and role[0] != "x":
+                results[role] = value
+            args.append(value)
+        try:
+            values = self.native(kind, order, careful)(*args)
+        except ValueError as error:
+            if BROADCAST in str(error) and self.learn_ones(given):
+                return self.run(kind, order, careful, given)
+            raise
+        results.update(zip(derivative.results, values, strict=True))
+        return results
+
+    def zeros(self, role: Role, given: dict[Role, Any]) -> Any:
+        """Zero for what a role stands for."""
+        while role[0] == "dot":
+            role = role[2]
+        if role[0] in ("x", "x_bar"):
+            like = given["x", role[1]]
+            return np.zeros(like.shape, like.dtype) if self.types[role[1]].is_array else 0.0
+        assert not self.result_types[role[1]].is_array, "an array of results has a cotangent of a known shape"
+        return 0.0
+
+    def learn_ones(self, given: dict[Role, Any]) -> bool:
+        """Lower again with the axes of length 1 known, along which NumPy stretches; whether that is news."""
+        params = self.program("J", 0).program.params
+        ones = frozenset(
+            (params[i], axis)
+            for i, t in enumerate(self.types)
+            if t.is_array
+            for axis, n in enumerate(given["x", i].shape)
+            if n == 1
+        )
+        if not ones - self.ones:
+            return False
+        self.lower(ones)
+        return True
+
+    def check_overlaps(self, leaves: Leaves) -> None:
+        """Refuse arguments that share memory with one that is written: to a program all are different arrays."""
+        for i in self.written:
+            for j, other in enumerate(leaves):
+                if i != j and isinstance(other, np.ndarray) and np.may_share_memory(leaves[i], other):
+                    if np.shares_memory(leaves[i], other):
+                        raise InputError(
+                            f"{self.source.name} writes into its argument number {i + 1}, which shares memory with "
+                            f"number {j + 1}",
+                            "a copy of one of them",
+                        )
+
+
+def nested(order: int, role: Role) -> Role:
+    """The derivative of a role along the directions 0 … order - 1."""
+    for number in range(order):
+        role = ("dot", number, role)
+    return role

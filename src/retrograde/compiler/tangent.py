@@ -1,0 +1,163 @@
+"""Forward mode: from a program to the program that also computes its derivative along a direction, of the same form.
+
+Each statement is followed by its tangent. Programs of reverse mode have tangents as well: applied to a pullback this
+is forward over reverse, with which Hessians are made; applied again, a derivative of any order.
+"""
+
+from __future__ import annotations
+
+from retrograde.compiler.activity import Activity
+from retrograde.compiler.alias import Memory
+from retrograde.compiler.calculus import Writer
+from retrograde.compiler.form import (
+    Add,
+    Alloc,
+    Block,
+    Copy,
+    Fill,
+    For,
+    Get,
+    If,
+    Increase,
+    Load,
+    Op,
+    Operand,
+    Pop,
+    PopArray,
+    Program,
+    Push,
+    Return,
+    Set,
+    Stack,
+    Statement,
+    Store,
+    Swap,
+    View,
+    While,
+)
+from retrograde.compiler.ops import has_derivative
+from retrograde.compiler.partials import partials
+
+
+class Tangent(Writer):
+    def __init__(self, program: Program, inputs: list[str], careful: bool) -> None:
+        super().__init__(program, careful)
+        self.inputs = inputs
+        self.activity = Activity(program, set(inputs), Memory(program))
+        self.dots: dict[str, str] = {}
+
+    def build(self) -> Program:
+        """The program `(params, tangents of inputs) → (results, tangents of the inexact results)`.
+
+        The tangent of an array comes in for its first contents and goes out for its final ones.
+        """
+        program = self.program
+        tangents = [self.dot(p) for p in self.inputs]
+        body = self.block(program.body)
+        cells: Block = [Set(dot, 0.0) for node, dot in self.dots.items() if node.startswith("$")]
+        program.params = [*program.params, *tangents]
+        program.body = cells + body
+        program.reached = frozenset(p for p in self.inputs if p in self.activity.reaching)
+        return program
+
+    def dot(self, name: str) -> str:
+        if name not in self.dots:
+            plain = name.lstrip("$")
+            self.dots[name] = self.program.new(f"{plain}_dot", self.program.types[plain])
+            if plain in self.program.dims:
+                self.program.dims[self.dots[name]] = self.program.dims[plain]
+        return self.dots[name]
+
+    def is_active(self, operand: Operand) -> bool:
+        return self.activity.is_active(operand)
+
+    def dot_or_zero(self, operand: Operand) -> Operand:
+        return self.dot(operand) if self.is_active(operand) else 0.0
+
+    def block(self, block: Block) -> Block:
+        outer, self.out = self.out, []
+        for s in block:
+            self.at = s.at
+            self.statement(s)
+        made, self.out = self.out, outer
+        return made
+
+    def statement(self, s: Statement) -> None:
+        if isinstance(s, For):
+            self.emit(For(s.var, s.low, s.high, self.block(s.body), s.down))
+        elif isinstance(s, While):
+            self.emit(While(self.block(s.test), s.cond, self.block(s.body)))
+        elif isinstance(s, If):
+            self.emit(If(s.cond, self.block(s.then), self.block(s.orelse)))
+        elif isinstance(s, Return):
+            dots = [self.tangent_of_result(v) for v in s.values if self.program.type_of(v).is_inexact]
+            self.emit(Return((*s.values, *dots)))
+        elif isinstance(s, Op):
+            self.out.append(s)
+            if self.is_active(s.dst) and has_derivative(s.fn):
+                self.of_op(s)
+        else:
+            tangent = self.tangent_of(s)
+            self.out.append(s)
+            if tangent is not None:
+                self.emit(tangent)
+
+    def of_op(self, s: Op) -> None:
+        wanted = tuple(self.is_active(a) for a in s.args)
+        total: Operand = None
+        for a, p in zip(s.args, partials(s.fn, s.args, s.dst, wanted, self.op), strict=True):
+            if p is not None:
+                term = self.times(self.dot(a), p)
+                total = term if total is None else self.op("+", total, term)
+        self.emit(Op(self.dot(s.dst), "id", (0.0 if total is None else total,)))
+
+    def tangent_of_result(self, value: str) -> str:
+        if self.is_active(value):
+            return self.dot(value)
+        program = self.program
+        zero = program.new(f"{value}_dot", program.types[value], program.dims.get(value))
+        if program.is_array(value):
+            self.emit(Alloc(zero, program.dims[value], True))
+        else:
+            self.emit(Op(zero, "id", (0.0,)))
+        return zero
+
+    def tangent_of(self, s: Statement) -> Statement | None:
+        """The one statement that does to the tangents what the statement does to the values."""
+        dot, is_active = self.dot, self.is_active
+        if isinstance(s, Load) and is_active(s.dst):
+            return Load(dot(s.dst), dot(s.array), s.index)
+        if isinstance(s, Store) and is_active(s.array):
+            return Store(dot(s.array), s.index, self.dot_or_zero(s.value))
+        if isinstance(s, Increase) and is_active(s.array) and is_active(s.value):
+            return Increase(dot(s.array), s.index, dot(s.value))
+        if isinstance(s, View) and is_active(s.dst):
+            return View(dot(s.dst), dot(s.array), s.index, s.transposed)
+        if isinstance(s, Alloc) and is_active(s.dst):
+            return Alloc(dot(s.dst), s.shape, s.zero)
+        if isinstance(s, Copy) and is_active(s.dst):
+            return Copy(dot(s.dst), dot(s.array))
+        if isinstance(s, Fill) and is_active(s.array):
+            return Fill(dot(s.array))
+        if isinstance(s, Get) and is_active(s.dst):
+            return Get(dot(s.dst), dot(f"${s.cell}"))
+        if isinstance(s, Set) and is_active(f"${s.cell}"):
+            return Set(dot(f"${s.cell}"), self.dot_or_zero(s.value))
+        if isinstance(s, Add) and is_active(f"${s.cell}") and is_active(s.value):
+            return Add(dot(f"${s.cell}"), dot(s.value))
+        if isinstance(s, Swap) and any(is_active(v) for v in s.sources):
+            return Swap(tuple(map(dot, s.targets)), tuple(map(dot, s.sources)))
+        if isinstance(s, Stack) and is_active(s.stack):
+            return Stack(dot(s.stack))
+        if isinstance(s, Push) and is_active(s.stack):
+            return Push(dot(s.stack), self.dot_or_zero(s.value))
+        if isinstance(s, Pop) and is_active(s.stack):
+            return Pop(dot(s.dst), dot(s.stack))
+        if isinstance(s, PopArray) and is_active(s.stack):
+            return PopArray(dot(s.dst), dot(s.stack), s.shape)
+        return None
+
+
+def tangent_program(program: Program, inputs: list[str], name: str, careful: bool = False) -> Program:
+    """The program of the derivative along directions of some of the parameters."""
+    return Tangent(program.derived(name), inputs, careful).build()
