@@ -12,12 +12,14 @@ of the result, ("y_bar", j), and ("dot", k, role) the derivative of any of these
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from retrograde.compiler.alias import Memory
-from retrograde.compiler.form import Copy, Program, Return, names_in, substitute, walk
+from retrograde.compiler.form import Block, Copy, Operand, Program, Return, names_in, substitute, walk
 from retrograde.compiler.lower.function import Lowered
+from retrograde.compiler.optimise import finish, tidy
 from retrograde.compiler.reverse import Options, pullback_program
 from retrograde.compiler.tangent import tangent_program
 
@@ -36,9 +38,9 @@ class Derivative:
         return self.program.params[self.params.index(role)]
 
 
-def primal(lowered: Lowered) -> Derivative:
+def primal(lowered: Lowered, passes: Collection[str]) -> Derivative:
     """J_0."""
-    program = lowered.program
+    program = tidy(lowered.program, passes)
     n = len(program.params) - len(lowered.constants)
     roles = [("x", i) for i in range(n)] + [("constant", i) for i in range(len(lowered.constants))]
     return Derivative(program, tuple(roles), tuple(("y", j) for j in range(len(result_types(program)))))
@@ -55,6 +57,7 @@ def pullback(j0: Derivative, options: Options) -> Derivative:
     program = j0.program
     inputs = [(i, p) for i, p in enumerate(program.params) if j0.params[i][0] == "x" and program.types[p].is_inexact]
     made = pullback_program(program, [p for _, p in inputs], f"{program.name}_pullback", options)
+    tidy(made, options.passes)
     arrays = [("x_bar", i) for i, p in inputs if program.types[p].is_array]
     scalars = [("x_bar", i) for i, p in inputs if not program.types[p].is_array]
     types = result_types(program)
@@ -63,7 +66,7 @@ def pullback(j0: Derivative, options: Options) -> Derivative:
     return Derivative(made, (*j0.params, *arrays, *seeds), (*values, *scalars))
 
 
-def tangent(d: Derivative, number: int, careful: bool) -> Derivative:
+def tangent(d: Derivative, number: int, options: Options) -> Derivative:
     """The derivative of a program along direction `number` of the arguments."""
     program = d.program
     written = written_params(program)
@@ -73,7 +76,8 @@ def tangent(d: Derivative, number: int, careful: bool) -> Derivative:
         if program.types[p].is_inexact and (role[0] == "x" or (p in written and role[0] != "constant"))
     ]
     name = f"{program.name}_along" if program.name.endswith("_pullback") else f"{program.name.removesuffix('_pushforward')}_pushforward"
-    made = tangent_program(program, [p for _, p in inputs], name, careful)
+    made = tangent_program(program, [p for _, p in inputs], name, options.careful)
+    tidy(made, options.passes)
     types = result_types(program) if d.results else []
     dots = [("dot", number, role) for role, t in zip(d.results, types, strict=True) if t.is_inexact]
     return Derivative(made, (*d.params, *(("dot", number, role) for role, _ in inputs)), (*d.results, *dots))
@@ -84,14 +88,21 @@ def written_params(program: Program) -> set[str]:
     return Memory(program).all_writes(program.body) & set(program.params)
 
 
-def guarded(d: Derivative) -> Program:
-    """The program in which the caller's own arrays are copied before they are written."""
+def finished(d: Derivative, passes: Collection[str], copies: bool = True) -> Program:
+    """The program as it is written out.
+
+    Args:
+        copies: copy the caller's own arrays before they are written.
+    """
     program = d.program.derived(d.program.name)
-    written = written_params(program)
-    copies, names = [], {}
-    for role, p in zip(d.params, d.program.params, strict=True):
-        if p in written and role[0] == "x":
-            names[p] = program.new(f"{p}_own", program.types[p], program.dims.get(p))
-            copies.append(Copy(names[p], p))
-    program.body = [*copies, *substitute(program.body, names)]
-    return program
+    if copies:
+        made: Block = []
+        names: dict[str, Operand] = {}
+        written = written_params(program)
+        for role, p in zip(d.params, d.program.params, strict=True):
+            if p in written and role[0] == "x":
+                own = program.new(f"{p}_own", program.types[p], program.dims.get(p))
+                names[p] = own
+                made.append(Copy(own, p))
+        program.body = [*made, *substitute(program.body, names)]
+    return finish(program, passes)

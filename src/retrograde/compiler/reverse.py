@@ -52,6 +52,7 @@ from retrograde.compiler.form import (
     walk,
 )
 from retrograde.compiler.ops import has_derivative
+from retrograde.compiler.optimise import PASSES
 from retrograde.compiler.partials import partials
 from retrograde.compiler.recompute import Recompute
 
@@ -64,11 +65,13 @@ class Options:
         careful: zero times infinity is zero.
         recompute: compute values again in the reverse sweep where that is cheap; otherwise tape them all.
         rectangular: tapes of known size are arrays; otherwise all are stacks.
+        passes: the passes of optimise/ that are on.
     """
 
     careful: bool = False
     recompute: bool = True
     rectangular: bool = True
+    passes: tuple[str, ...] = PASSES
 
 
 @dataclass
@@ -125,12 +128,9 @@ class Reverse(Writer):
             values.append(t)
         for p in self.inputs:
             if not program.types[p].is_array:
-                if p in self.started:
-                    t = program.new(self.bars[p], program.types[p])
-                    last.append(Get(t, self.bars[p]))
-                    values.append(t)
-                else:
-                    values.append(0.0)
+                t = program.new(self.bar(p), program.types[p])
+                last.append(Get(t, self.bars[p]) if p in self.started else Op(t, "id", (0.0,)))
+                values.append(t)
         program.params = primal_params + shadows + list(self.seeds.values())
         program.body = forward + cells + backward + last + [Return(tuple(values))]
         return program

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from retrograde.compiler import derivatives, native
-from retrograde.compiler.derivatives import Derivative, Role, guarded
+from retrograde.compiler.derivatives import Derivative, Role, finished
 from retrograde.compiler.emit import emit
 from retrograde.compiler.form import Type
 from retrograde.compiler.lower.builder import BROADCAST
@@ -20,6 +21,7 @@ from retrograde.rules.products import has_nan
 from retrograde.trace.interception import originals
 
 Leaves = Sequence[Any]
+DEFAULT = Options()
 
 
 class Specialisation:
@@ -31,12 +33,18 @@ class Specialisation:
         inputs: the leaves that derivatives are taken of: floats and arrays of floats.
         outputs: the leaves of the result that have derivatives.
         written: the leaves that the function writes into; their final contents are outputs as well.
+        finals: those of them that have derivatives.
+        is_plain: run the text as plain Python instead of compiling it.
     """
 
-    def __init__(self, source: Source, arguments: dict[str, Any], fastmath: bool) -> None:
+    def __init__(
+        self, source: Source, arguments: dict[str, Any], fastmath: bool, options: Options = DEFAULT
+    ) -> None:
         self.source = source
         self.arguments = arguments
         self.fastmath = fastmath
+        self.options = options
+        self.is_plain = False
         self.ones: frozenset[tuple[str, int]] = frozenset()
         self.lower(self.ones)
 
@@ -44,7 +52,7 @@ class Specialisation:
         self.ones = ones
         with originals():
             self.lowered: Lowered = lower_function(self.source, self.arguments, ones)
-        j0 = derivatives.primal(self.lowered)
+        j0 = derivatives.primal(self.lowered, self.options.passes)
         program = j0.program
         self.types = [program.types[p] for p, role in zip(program.params, j0.params, strict=True) if role[0] == "x"]
         self.inputs = [i for i, t in enumerate(self.types) if t.is_inexact]
@@ -61,23 +69,26 @@ class Specialisation:
         """J or T of some order (see derivatives.py)."""
         key = kind, order, careful
         if key not in self.programs:
+            options = replace(self.options, careful=careful or self.options.careful)
             if kind == "T" and order == 0:
-                made = derivatives.pullback(self.program("J", 0), Options(careful=careful))
+                made = derivatives.pullback(self.program("J", 0), options)
             else:
-                made = derivatives.tangent(self.program(kind, order - 1, careful), order - 1, careful)
+                made = derivatives.tangent(self.program(kind, order - 1, careful), order - 1, options)
             self.programs[key] = made
         return self.programs[key]
 
     def text(self, kind: str, order: int, careful: bool = False) -> str:
-        return emit(guarded(self.program(kind, order, careful)))
+        made = self.program(kind, order, careful)
+        # The function itself writes into its arguments, as the user wrote it.
+        return emit(finished(made, self.options.passes, copies=(kind, order) != ("J", 0)))
 
     def native(self, kind: str, order: int, careful: bool) -> Callable[..., Any]:
         key = kind, order, careful
         if key not in self.natives:
             name = self.program(kind, order, careful).program.name
-            decorate = native.derivative_decorator(self.fastmath)
+            decorate = None if self.is_plain else native.derivative_decorator(self.fastmath)
             dispatcher = native.load(self.text(kind, order, careful), name, self.title(kind, order), decorate)
-            self.natives[key] = native.Guarded(dispatcher, self.title(kind, order))
+            self.natives[key] = dispatcher if self.is_plain else native.Guarded(dispatcher, self.title(kind, order))
         return self.natives[key]
 
     def title(self, kind: str, order: int) -> str:
@@ -113,6 +124,8 @@ class Specialisation:
                 value = self.zeros(role, given)
             elif name in written and role[0] != "x":
                 value = np.array(value)
+            elif isinstance(value, np.ndarray) and value.ndim == 0:
+                value = value[()]
             if name in written and role[0] != "x":
                 results[role] = value
             args.append(value)
@@ -122,7 +135,7 @@ class Specialisation:
             if BROADCAST in str(error) and self.learn_ones(given):
                 return self.run(kind, order, careful, given)
             raise
-        results.update(zip(derivative.results, values, strict=True))
+        results.update(zip(derivative.results, values or (), strict=True))
         return results
 
     def zeros(self, role: Role, given: dict[Role, Any]) -> Any:

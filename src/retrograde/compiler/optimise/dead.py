@@ -1,0 +1,107 @@
+"""Dead code: what neither a result, nor an array of the caller, nor an error depends on.
+
+Marks from what must stay and sweeps the rest, so that cycles of dead cells go as well. Blind to the order of
+statements: a cell that is read keeps every write of it.
+"""
+
+from __future__ import annotations
+
+from retrograde.compiler.alias import Memory
+from retrograde.compiler.form import (
+    Block,
+    Call,
+    Get,
+    Program,
+    Raise,
+    Return,
+    Statement,
+    While,
+    blocks_of,
+    defs,
+    names_in,
+    uses,
+    walk,
+)
+
+
+def drop_dead(program: Program, keep_sizes: bool) -> None:
+    """Remove dead statements.
+
+    Args:
+        keep_sizes: keep what computes the shapes of live arrays, which a derivative will need.
+    """
+    _Marking(program, keep_sizes).run()
+
+
+class _Marking:
+    def __init__(self, program: Program, keep_sizes: bool) -> None:
+        self.program = program
+        self.keep_sizes = keep_sizes
+        self.memory = Memory(program)
+        self.parent: dict[int, Statement | None] = {}
+        self.makers: dict[str, list[Statement]] = {}  # what defines a name
+        self.writers: dict[str, list[Statement]] = {}  # what writes a root
+        self.live: set[int] = set()
+        self.todo: list[Statement] = []
+
+    def run(self) -> None:
+        program = self.program
+        self.scan(program.body, None)
+        callers_own = {p for p in program.params if program.types[p].is_array}
+        for s in walk(program.body):
+            if isinstance(s, Return | Raise | Call) or self.memory.writes(s) & callers_own:
+                self.mark(s)
+        if self.keep_sizes:
+            for p in callers_own:
+                self.need_sizes(p)
+        while self.todo:
+            self.follow(self.todo.pop())
+        program.body = self.swept(program.body)
+
+    def scan(self, block: Block, parent: Statement | None) -> None:
+        for s in block:
+            self.parent[id(s)] = parent
+            for name in defs(s):
+                self.makers.setdefault(name, []).append(s)
+            for root in self.memory.writes(s):
+                self.writers.setdefault(root, []).append(s)
+            for inner in blocks_of(s):
+                self.scan(inner, s)
+
+    def mark(self, s: Statement | None) -> None:
+        if s is not None and id(s) not in self.live:
+            self.live.add(id(s))
+            self.todo.append(s)
+
+    def need(self, name: str) -> None:
+        for s in self.makers.get(name, ()):
+            self.mark(s)
+        if self.keep_sizes and name in self.program.dims:
+            self.need_sizes(name)
+
+    def need_sizes(self, array: str) -> None:
+        for name in names_in(self.program.dims.get(array, ())):
+            for s in self.makers.get(name, ()):
+                self.mark(s)
+
+    def follow(self, s: Statement) -> None:
+        self.mark(self.parent[id(s)])
+        for name in (*uses(s), *defs(s)):
+            self.need(name)
+        for root in self.memory.reads(s):
+            for writer in self.writers.get(root, ()):
+                self.mark(writer)
+        if isinstance(s, While):
+            # A loop that stays must end as it did.
+            for x in walk(s.test):
+                if not isinstance(x, Get) and self.memory.writes(x):
+                    self.mark(x)
+
+    def swept(self, block: Block) -> Block:
+        kept: Block = []
+        for s in block:
+            if id(s) in self.live:
+                for f in s.blocks:
+                    setattr(s, f, self.swept(getattr(s, f)))
+                kept.append(s)
+        return kept

@@ -1,0 +1,207 @@
+"""Forwarding: a cell or an element whose value is at hand is not read again, and equal operations are done once.
+
+Works along straight lines; what a branch or loop writes is forgotten behind it, and what a loop writes already at its
+start. Whether memory may have changed is a question to alias.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from retrograde.compiler import ops
+from retrograde.compiler.alias import Memory
+from retrograde.compiler.form import (
+    Add,
+    Block,
+    For,
+    Get,
+    If,
+    Load,
+    Op,
+    Operand,
+    Program,
+    Return,
+    Set,
+    Statement,
+    Store,
+    Swap,
+    Type,
+    View,
+    While,
+    map_names,
+)
+
+
+def forward(program: Program) -> None:
+    _Forwarding(program).run()
+
+
+class _Known:
+    """What is known at one point: the values of cells, and the names of values that were computed or loaded."""
+
+    def __init__(self) -> None:
+        self.cells: dict[str, Operand] = {}
+        self.values: dict[Any, Operand] = {}
+        self.loads: dict[Any, tuple[str, Operand]] = {}  # with the root that they read
+
+    def copy(self) -> _Known:
+        other = _Known()
+        other.cells, other.values, other.loads = dict(self.cells), dict(self.values), dict(self.loads)
+        return other
+
+    def forget(self, written: set[str]) -> None:
+        for root in written:
+            if root.startswith("$"):
+                self.cells.pop(root[1:], None)
+        self.loads = {key: found for key, found in self.loads.items() if found[0] not in written}
+
+
+class _Forwarding:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.memory = Memory(program)
+        self.instead: dict[str, Operand] = {}  # what stands for a name that is gone
+
+    def run(self) -> None:
+        program = self.program
+        program.body = self.block(program.body, _Known())
+        for name, dims in program.dims.items():
+            program.set_dims(name, map_names(dims, self.replacement))
+
+    def replacement(self, name: str) -> Operand:
+        return self.instead.get(name, name)
+
+    def block(self, block: Block, known: _Known) -> Block:
+        out: Block = []
+        for s in block:
+            for f in s.reads:
+                setattr(s, f, map_names(getattr(s, f), self.replacement))
+            self.statement(s, known, out)
+        return out
+
+    def statement(self, s: Statement, known: _Known, out: Block) -> None:
+        if isinstance(s, Get):
+            self.of_get(s, known, out)
+        elif isinstance(s, Op):
+            self.of_op(s, known, out)
+        elif isinstance(s, Load):
+            key = (s.array, _typed(s.index))
+            if key in known.loads:
+                self.instead[s.dst] = known.loads[key][1]
+            else:
+                known.loads[key] = self.memory.root(s.array), s.dst
+                out.append(s)
+        elif isinstance(s, View):
+            key = ("view", s.array, _typed(s.index), s.transposed)
+            if key in known.values and self.is_same_shape(s.dst, known.values[key]):
+                self.instead[s.dst] = known.values[key]
+            else:
+                known.values[key] = s.dst
+                out.append(s)
+        elif isinstance(s, For | While | If):
+            self.nested(s, known)
+            out.append(s)
+        else:
+            if isinstance(s, Return):
+                s.values = tuple(v if isinstance(v, str) else self.named(v, out) for v in s.values)
+            if isinstance(s, Add):
+                s = self.of_add(s, known, out)
+            known.forget(self.memory.writes(s))
+            if isinstance(s, Swap):
+                known.values = {k: v for k, v in known.values.items() if k[0] != "view"}
+            elif isinstance(s, Set) and self.type_of(s.value) == self.program.types[s.cell]:
+                known.cells[s.cell] = s.value
+            elif isinstance(s, Store) and self.type_of(s.value) == self.program.types[s.array].element:
+                known.loads[s.array, _typed(s.index)] = self.memory.root(s.array), s.value
+            out.append(s)
+
+    def named(self, value: Operand, out: Block) -> str:
+        """A name for a literal result: each result has one."""
+        name = self.program.new("result", self.type_of(value))
+        out.append(Op(name, "id", (value,)))
+        return name
+
+    def is_same_shape(self, a: str, b: str) -> bool:
+        return len(self.program.dims[a]) == len(self.program.dims[b])
+
+    def type_of(self, operand: Operand) -> Type:
+        return self.program.type_of(operand)
+
+    def of_get(self, s: Get, known: _Known, out: Block) -> None:
+        if s.cell in known.cells:
+            self.instead[s.dst] = known.cells[s.cell]
+        else:
+            known.cells[s.cell] = s.dst
+            out.append(s)
+
+    def of_add(self, s: Add, known: _Known, out: Block) -> Statement:
+        """An addition to a known value is a `Set`."""
+        if s.cell not in known.cells:
+            return s
+        old = known.cells[s.cell]
+        if not isinstance(old, str) and old == 0:
+            total = s.value
+        else:
+            fn_type = ops.common(self.type_of(old), self.type_of(s.value))
+            total = self.program.new("t", fn_type)
+            out.append(Op(total, "+", (old, s.value), at=s.at))
+        return Set(s.cell, total, at=s.at)
+
+    def of_op(self, s: Op, known: _Known, out: Block) -> None:
+        value = self.simplified(s)
+        if value is not None:
+            self.instead[s.dst] = value
+            return
+        key = (s.fn, _typed(s.args))
+        if key in known.values:
+            self.instead[s.dst] = known.values[key]
+        else:
+            known.values[key] = s.dst
+            out.append(s)
+
+    def simplified(self, s: Op) -> Operand:
+        """What an operation is equal to, to the last bit and of the same type; None if it is to be done."""
+        own, args = self.program.types[s.dst], s.args
+        value = ops.folded(s.fn, args)
+        if value is not None and self.type_of(value) == own:
+            return value
+        if s.fn == "id" and self.type_of(args[0]) == own:
+            return args[0]
+        if s.fn == "where" and type(args[0]) is bool:
+            chosen = args[1] if args[0] else args[2]
+            return chosen if self.type_of(chosen) == own else None
+        if s.fn in ("*", "/") and _is(args[1], 1) and self.type_of(args[0]) == own and own.kind == "f":
+            return args[0]
+        if s.fn == "*" and _is(args[0], 1) and self.type_of(args[1]) == own and own.kind == "f":
+            return args[1]
+        if s.fn == "size" and _is(args[0], 0) and self.program.is_size(args[1]):
+            return args[1]
+        return None
+
+    def nested(self, s: For | While | If, known: _Known) -> None:
+        written = self.memory.all_writes([s])
+        if isinstance(s, If):
+            s.then = self.block(s.then, known.copy())
+            s.orelse = self.block(s.orelse, known.copy())
+        else:
+            known.forget(written)
+            if isinstance(s, While):
+                s.test = self.block(s.test, known.copy())
+                s.cond = map_names(s.cond, self.replacement)
+            s.body = self.block(s.body, known.copy())
+        known.forget(written)
+
+
+def _typed(operands: tuple[Any, ...]) -> Any:
+    """Operands as a key in which 1, 1.0 and True differ."""
+    return tuple(
+        _typed(o) if isinstance(o, tuple) else (type(o), o if o == o else "nan", str(o) if o == 0 else "") for o in operands
+    )
+
+
+
+def _is(x: Operand, number: int) -> bool:
+    return type(x) in (int, float) and x == number
+
+
+__all__ = ["forward"]

@@ -1,0 +1,96 @@
+"""What is the same in every iteration moves in front of the loop.
+
+Pure operations, and views by slices. Elements are not read early, as a loop that does not run may have no such
+element. After differentiation allocations move as well: a buffer is then filled again in each iteration instead.
+"""
+
+from __future__ import annotations
+
+from retrograde.compiler.alias import Memory
+from retrograde.compiler.form import (
+    Alloc,
+    Block,
+    Copy,
+    Fill,
+    For,
+    Get,
+    Load,
+    Op,
+    Program,
+    Slice,
+    Statement,
+    Store,
+    Swap,
+    Type,
+    View,
+    While,
+    defs,
+    uses,
+    walk,
+)
+
+
+def hoist(program: Program, allocations: bool) -> None:
+    _Hoisting(program, allocations).run()
+
+
+class _Hoisting:
+    def __init__(self, program: Program, allocations: bool) -> None:
+        self.program = program
+        self.allocations = allocations
+        self.memory = Memory(program)
+        # Buffers that change their names cannot be told from one iteration to the next.
+        self.swapped = {name for s in walk(program.body) if isinstance(s, Swap) for name in (*s.targets, *s.sources)}
+
+    def run(self) -> None:
+        self.program.body = self.block(self.program.body)
+
+    def block(self, block: Block) -> Block:
+        out: Block = []
+        for s in block:
+            for f in s.blocks:
+                setattr(s, f, self.block(getattr(s, f)))
+            if isinstance(s, For | While):
+                self.loop(s, out)
+            out.append(s)
+        return out
+
+    def loop(self, s: For | While, out: Block) -> None:
+        """Move statements of the loop's body to `out`."""
+        inside = {name for x in walk([s]) for name in defs(x)}
+        written = self.memory.all_writes([s])
+        body: Block = []
+        for x in s.body:
+            if any(name in inside for name in uses(x)):
+                body.append(x)
+            elif self.is_the_same(x, written):
+                out.append(x)
+                inside -= set(defs(x))
+            elif self.allocations and isinstance(x, Alloc | Copy) and x.dst not in self.swapped:
+                body += self.without_allocation(x, out)
+                inside.discard(x.dst)
+            else:
+                body.append(x)
+        s.body = body
+
+    def is_the_same(self, x: Statement, written: set[str]) -> bool:
+        if isinstance(x, View):
+            return x.transposed or all(i is None or isinstance(i, Slice) for i in x.index)
+        return isinstance(x, Op) or (isinstance(x, Get) and f"${x.cell}" not in written)
+
+    def without_allocation(self, x: Alloc | Copy, out: Block) -> Block:
+        """What an iteration does instead of allocating; the allocation itself goes to `out`."""
+        if isinstance(x, Alloc):
+            out.append(Alloc(x.dst, x.shape, False, at=x.at))
+            return [Fill(x.dst, at=x.at)] if x.zero else []
+        dims = self.program.dims[x.dst]
+        out.append(Alloc(x.dst, dims, False, at=x.at))
+        index = tuple(self.program.new("e", Type("int64")) for _ in dims)
+        t = self.program.new("t", self.program.types[x.dst].element)
+        inner: Block = [Load(t, x.array, index, at=x.at), Store(x.dst, index, t, at=x.at)]
+        for var, n in zip(reversed(index), reversed(dims), strict=True):
+            inner = [For(var, 0, n, inner, at=x.at)]
+        return inner
+
+
+

@@ -1,0 +1,89 @@
+"""Compare every program of a function with differences of the function itself."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+from truth import close, differences
+
+from retrograde.compiler.arguments import kind_of, leaves_of, replaced
+from retrograde.compiler.bridge import Bridge
+from retrograde.compiler.reverse import Options
+from retrograde.compiler.source import source_of
+from retrograde.compiler.specialisation import Specialisation
+
+
+def specialised(function: Any, args: tuple[Any, ...], *, plain: bool = True, options: Options | None = None) -> Specialisation:
+    bound = inspect.signature(function).bind(*args)
+    bound.apply_defaults()
+    kinds = {name: kind_of(value, name) for name, value in bound.arguments.items()}
+    made = Specialisation(source_of(function), kinds, False, options or Options())
+    made.is_plain = plain
+    return made
+
+
+class Truth:
+    """What the function itself says, by running it: its outputs as one vector of numbers."""
+
+    def __init__(self, function: Any, args: tuple[Any, ...], of: Specialisation) -> None:
+        self.function, self.args, self.of = function, args, of
+        self.kinds = list(of.arguments.values())
+        self.leaves = [leaf for a, k in zip(args, self.kinds, strict=False) for leaf in leaves_of(a, k)]
+
+    def outputs(self, leaves: list[Any]) -> list[Any]:
+        """The results that have derivatives, and the final contents of written arrays."""
+        own = [np.array(leaf) if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
+        rest = iter(own)
+        args = [replaced(a, k, rest) for a, k in zip(self.args, self.kinds, strict=False)]
+        result = self.function(*args)
+        flat = list(leaves_of(result, self.of.lowered.structure)) if result is not None else []
+        return [np.array(flat[j]) for j in self.of.outputs] + [own[i] for i in self.of.finals]
+
+    def moved(self, leaves: list[Any], i: int, value: Any) -> list[Any]:
+        kind = type(self.leaves[i])
+        return [*leaves[:i], value if kind is np.ndarray else kind(value), *leaves[i + 1 :]]
+
+
+def check(function: Any, args: tuple[Any, ...], *, plain: bool = True, options: Options | None = None, second: bool = True) -> None:
+    """Value, pushforward, pullback and pullback along a direction of a function, against differences."""
+    of = specialised(function, args, plain=plain, options=options)
+    truth = Truth(function, args, of)
+    x = truth.leaves
+    single = any(t.dtype == "float32" for t in of.types)
+    tol = {"rtol": 2e-3, "atol": 2e-3} if single else {"rtol": 1e-7, "atol": 1e-8}
+    h = 1e-2 if single else 1e-3
+    rng = np.random.default_rng(3)
+    bridge = Bridge(of)
+    want = truth.outputs(x)
+    got = bridge.j_plain([np.array(a) if isinstance(a, np.ndarray) else a for a in x])
+    for a, b in zip(got, want, strict=True):
+        close(np.asarray(a), b, rtol=1e-5 if single else 1e-12)
+
+    y_bar = [rng.uniform(0.5, 1.5, np.shape(y)) for y in want]
+    v = [rng.uniform(-1, 1, np.shape(a)) if i in of.inputs else None for i, a in enumerate(x)]
+
+    def weighted(leaves: list[Any]) -> float:
+        return float(sum(np.sum(b * y) for b, y in zip(y_bar, truth.outputs(leaves), strict=True)))
+
+    bars = bridge.t(x, y_bar, ())
+    along: Any = 0.0
+    for i in of.inputs:
+        slope = differences(lambda value, i=i: weighted(truth.moved(x, i, value)), x[i], h=h)
+        close(np.asarray(bars[i], dtype=float), slope, **tol)
+        along = along + np.sum(slope * v[i])
+    dots = bridge.j(x, (v,))
+    close(float(sum(np.sum(b * d) for b, d in zip(y_bar, dots, strict=True))), along, **tol)
+    if not second:
+        return
+
+    def pulled(t: float, i: int) -> Any:
+        moved = list(x)
+        for k in of.inputs:
+            moved = truth.moved(moved, k, x[k] + t * v[k])
+        return np.asarray(bridge.t(moved, y_bar, ())[i], dtype=float)
+
+    bars_dot = bridge.t(x, y_bar, (v,))
+    for i in of.inputs:
+        close(np.asarray(bars_dot[i], dtype=float), differences(lambda t, i=i: pulled(float(t), i), 0.0, h=h), **tol)
