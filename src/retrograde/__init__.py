@@ -2,6 +2,7 @@
 
 from retrograde import rules as _rules  # noqa: F401  fills the table
 from retrograde import trace as _trace  # noqa: F401  gives the traced value its operators and protocols
+from retrograde.compiler.compiled import compile
 from retrograde.errors import (
     AlreadyUsedError,
     ConversionError,
@@ -10,6 +11,7 @@ from retrograde.errors import (
     FrozenBufferError,
     HashError,
     InputError,
+    LanguageError,
     LossError,
     MissingAttributeError,
     MissingExtraError,
@@ -56,6 +58,7 @@ __all__ = [
     "Grads",
     "HashError",
     "InputError",
+    "LanguageError",
     "LossError",
     "MissingAttributeError",
     "MissingExtraError",
@@ -74,6 +77,7 @@ __all__ = [
     "UnsupportedArgumentError",
     "back",
     "checkpointed",
+    "compile",
     "data",
     "diaghessian",
     "dropgrad",

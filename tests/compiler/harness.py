@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from truth import close, differences
 
+from retrograde import RetrogradeError, pullback
 from retrograde.compiler.arguments import kind_of, leaves_of, replaced
 from retrograde.compiler.bridge import Bridge
 from retrograde.compiler.reverse import Options
@@ -15,7 +16,9 @@ from retrograde.compiler.source import source_of
 from retrograde.compiler.specialisation import Specialisation
 
 
-def specialised(function: Any, args: tuple[Any, ...], *, plain: bool = True, options: Options | None = None) -> Specialisation:
+def specialised(
+    function: Any, args: tuple[Any, ...], *, plain: bool = True, options: Options | None = None
+) -> Specialisation:
     bound = inspect.signature(function).bind(*args)
     bound.apply_defaults()
     kinds = {name: kind_of(value, name) for name, value in bound.arguments.items()}
@@ -46,7 +49,9 @@ class Truth:
         return [*leaves[:i], value if kind is np.ndarray else kind(value), *leaves[i + 1 :]]
 
 
-def check(function: Any, args: tuple[Any, ...], *, plain: bool = True, options: Options | None = None, second: bool = True) -> None:
+def check(
+    function: Any, args: tuple[Any, ...], *, plain: bool = True, options: Options | None = None, second: bool = True
+) -> None:
     """Value, pushforward, pullback and pullback along a direction of a function, against differences."""
     of = specialised(function, args, plain=plain, options=options)
     truth = Truth(function, args, of)
@@ -87,3 +92,26 @@ def check(function: Any, args: tuple[Any, ...], *, plain: bool = True, options: 
     bars_dot = bridge.t(x, y_bar, (v,))
     for i in of.inputs:
         close(np.asarray(bars_dot[i], dtype=float), differences(lambda t, i=i: pulled(float(t), i), 0.0, h=h), **tol)
+
+
+def check_against_eager(function: Any, args: tuple[Any, ...]) -> bool:
+    """The pullback against that of the eager engine on the same source; whether the eager engine takes it."""
+    of = specialised(function, args)
+    truth = Truth(function, args, of)
+    if of.finals or not of.outputs or any(t.dtype == "float32" for t in of.types):
+        return False
+    rng = np.random.default_rng(4)
+    y_bar = [rng.uniform(0.5, 1.5, np.shape(y))[()] for y in truth.outputs(truth.leaves)]
+    try:
+        y, back = pullback(function, *args)
+        rest = iter(y_bar)
+        seeds = [next(rest) if t.is_inexact else None for t in of.result_types]
+        bars = back(replaced(y, of.lowered.structure, iter(seeds)))
+    except (RetrogradeError, TypeError, ValueError):
+        return False
+    wanted = [leaf for bar, kind in zip(bars, of.arguments.values(), strict=False) for leaf in leaves_of(bar, kind)]
+    got = Bridge(of).t(truth.leaves, y_bar, ())
+    for i in of.inputs:
+        want = np.zeros(np.shape(truth.leaves[i])) if wanted[i] is None else wanted[i]
+        close(np.asarray(got[i], dtype=float), want, rtol=1e-9, atol=1e-11)
+    return True

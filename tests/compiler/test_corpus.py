@@ -42,5 +42,3 @@ LONG = "RETROGRADE_LONG" in os.environ
 def test_programs_through_numba_agree_with_differences(name):
     case = CASES[name]
     check(case.function, case.args, plain=False, second=LONG)
-
-

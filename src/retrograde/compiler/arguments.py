@@ -41,14 +41,18 @@ def kind_of(value: Any, name: str) -> Any:
         return INT
     if isinstance(value, float | np.floating):
         if np.dtype(type(value)).name not in _DTYPES:
-            raise InputError(f"the argument {name} is a {type(value).__name__}, which compile does not take", f"float({name})")
+            raise InputError(
+                f"the argument {name} is a {type(value).__name__}, which compile does not take", f"float({name})"
+            )
         return Type(np.dtype(type(value)).name)
     if isinstance(value, tuple):
         return make_tuple(value, (kind_of(v, f"{name}[{i}]") for i, v in enumerate(value)))
     if value is None or isinstance(value, str):
         return Constant(value)
     if isinstance(value, list):
-        raise InputError(f"the argument {name} is a list, which compile does not take", f"np.array({name})", f"tuple({name})")
+        raise InputError(
+            f"the argument {name} is a list, which compile does not take", f"np.array({name})", f"tuple({name})"
+        )
     raise InputError(
         f"the argument {name} is a {kind.__module__}.{kind.__qualname__}, which compile does not take",
         "numbers, arrays, and tuples and named tuples of these",

@@ -98,7 +98,9 @@ class Compiled(Native):
         elif self._specialisations:
             specialisation = list(self._specialisations.values())[-1]
         else:
-            raise InputError("the types of the arguments are not known yet", f"source({what!r}, *args)", "a call before")
+            raise InputError(
+                "the types of the arguments are not known yet", f"source({what!r}, *args)", "a call before"
+            )
         return specialisation.text(*_PROGRAMS[what])
 
     # --- specialisations -----------------------------------------------------------------------------------------

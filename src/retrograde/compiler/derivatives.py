@@ -75,7 +75,11 @@ def tangent(d: Derivative, number: int, options: Options) -> Derivative:
         for role, p in zip(d.params, program.params, strict=True)
         if program.types[p].is_inexact and (role[0] == "x" or (p in written and role[0] != "constant"))
     ]
-    name = f"{program.name}_along" if program.name.endswith("_pullback") else f"{program.name.removesuffix('_pushforward')}_pushforward"
+    name = (
+        f"{program.name}_along"
+        if program.name.endswith("_pullback")
+        else f"{program.name.removesuffix('_pushforward')}_pushforward"
+    )
     made = tangent_program(program, [p for _, p in inputs], name, options.careful)
     tidy(made, options.passes)
     types = result_types(program) if d.results else []

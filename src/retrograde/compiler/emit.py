@@ -167,7 +167,7 @@ class _Emitter:
             return f"{s.array}[{self.index(s.index)}]"
         args = [self.operand(a) for a in s.args]
         fn = s.fn
-        if fn in ops.ARITHMETIC or fn in ops.COMPARISONS or fn in ops.BITS and fn != "~" or fn in ("and", "or"):
+        if fn in ops.ARITHMETIC or fn in ops.COMPARISONS or (fn in ops.BITS and fn != "~") or fn in ("and", "or"):
             return f"({args[0]} {fn} {args[1]})"
         if fn in ("neg", "not", "~"):
             return f"({'-' if fn == 'neg' else 'not ' if fn == 'not' else '~'}{args[0]})"

@@ -24,9 +24,15 @@ def names_read(node: ast.AST | None) -> set[str]:
 
 def names_bound(statements: list[ast.stmt]) -> set[str]:
     """The names that the statements bind. `x[i] = …` binds nothing; `x += …` does."""
-    return {
-        n.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    }
+    return {name for s in statements for name in _bound(s)}
+
+
+def _bound(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def _note(s: Any, assigned: set[str], wanted: frozenset[str]) -> None:
+    s.assigned, s.wanted = assigned, wanted
 
 
 def _before(statements: list[ast.stmt], after: frozenset[str]) -> frozenset[str]:
@@ -39,22 +45,26 @@ def _before(statements: list[ast.stmt], after: frozenset[str]) -> frozenset[str]
 
 def _before_one(s: Any, after: frozenset[str]) -> frozenset[str]:
     if isinstance(s, ast.If):
-        s.assigned, s.wanted = names_bound([s]), after
+        _note(s, names_bound([s]), after)
         return _before(s.body, after) | _before(s.orelse, after) | names_read(s.test)
     if isinstance(s, ast.For | ast.While):
-        targets = names_bound([s.target]) if isinstance(s, ast.For) else set()
+        targets = (
+            {n.id for n in ast.walk(s.target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            if isinstance(s, ast.For)
+            else set()
+        )
         test = names_read(s.test) if isinstance(s, ast.While) else set()
-        if getattr(s, "broke", ""):
-            test = test | {s.broke}
+        broke: str = getattr(s, "broke", "")
+        if broke:
+            test = test | {broke}
         head = after | test
         for _ in range(2):  # once more, for what an iteration reads of the one before
             head = head | (_before(s.body, frozenset(head)) - targets)
-        s.assigned, s.wanted = names_bound([s]), frozenset(head)
+        _note(s, names_bound([s]), frozenset(head))
         return frozenset(head) | (names_read(s.iter) if isinstance(s, ast.For) else set())
     if isinstance(s, ast.Return):
         return frozenset(names_read(s.value))
-    bound = {n.id for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     read = names_read(s)
     if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name):
         read.add(s.target.id)
-    return (after - bound) | read
+    return (after - _bound(s)) | read

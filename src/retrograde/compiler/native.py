@@ -24,7 +24,9 @@ def numba() -> Any:
     try:
         import numba as module
     except ImportError:
-        raise MissingExtraError("compile needs numba, which is not installed", "pip install 'retrograde[compile]'") from None
+        raise MissingExtraError(
+            "compile needs numba, which is not installed", "pip install 'retrograde[compile]'"
+        ) from None
     return module
 
 

@@ -27,11 +27,17 @@ def normalise(tree: ast.FunctionDef) -> list[ast.stmt]:
 class _Normaliser:
     def __init__(self, tree: ast.FunctionDef) -> None:
         self.tree = tree
-        self.taken = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} | {a.arg for a in ast.walk(tree) if isinstance(a, ast.arg)}
+        self.taken = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} | {
+            a.arg for a in ast.walk(tree) if isinstance(a, ast.arg)
+        }
         self.returned = ""
         self.results: list[str] = []
         # Where every return gives a tuple of one length, each part is kept under a name of its own.
-        widths = {len(n.value.elts) if isinstance(n.value, ast.Tuple) else -1 for n in ast.walk(tree) if isinstance(n, ast.Return)}
+        widths = {
+            len(n.value.elts) if isinstance(n.value, ast.Tuple) else -1
+            for n in ast.walk(tree)
+            if isinstance(n, ast.Return)
+        }
         self.width = widths.pop() if len(widths) == 1 else -1
 
     def body(self) -> list[ast.stmt]:
@@ -88,11 +94,13 @@ class _Normaliser:
             self.returned = self.name("returned")
             self.results = [self.name("result") for _ in range(max(self.width, 1))]
         values = s.value.elts if self.width > 0 else [s.value or _at(ast.Constant(None), s)]  # type: ignore[union-attr]
-        kept = [_at(ast.Assign([_at(ast.Name(r, ast.Store()), s)], v), s) for r, v in zip(self.results, values, strict=True)]
+        kept = [
+            _at(ast.Assign([_at(ast.Name(r, ast.Store()), s)], v), s) for r, v in zip(self.results, values, strict=True)
+        ]
         return [*kept, _assign(self.returned, True, s)]
 
     def kept_result(self, s: ast.AST) -> ast.Return:
-        names = [_read(r, s) for r in self.results]
+        names: list[ast.expr] = [_read(r, s) for r in self.results]
         value = _at(ast.Tuple(names, ast.Load()), s) if self.width > 0 else names[0]
         return _at(ast.Return(value), s)  # type: ignore[no-any-return]
 
@@ -101,7 +109,13 @@ class _Normaliser:
         if then_jumps or else_jumps:
             then = s.body if then_jumps else s.body + rest
             orelse = s.orelse if else_jumps else s.orelse + rest
-            return [_like(s, body=self.sequence(then, broke, skip) or [_at(ast.Pass(), s)], orelse=self.sequence(orelse, broke, skip))]
+            return [
+                _like(
+                    s,
+                    body=self.sequence(then, broke, skip) or [_at(ast.Pass(), s)],
+                    orelse=self.sequence(orelse, broke, skip),
+                )
+            ]
         flag = skip or self.name("skip")
         guarded = _like(s, body=self.sequence(s.body, broke, flag), orelse=self.sequence(s.orelse, broke, flag))
         before = [] if skip else [_assign(flag, False, s)]

@@ -47,7 +47,10 @@ NAMES: dict[Any, str] = {function: name for name, function in FUNCTIONS.items()}
 SAME_AS: dict[Any, Any] = {
     getattr(math, name): getattr(np, numpy_name)
     for name, numpy_name in (
-        *((n, n) for n in "cbrt cos cosh exp exp2 expm1 fabs fmod hypot log10 log1p log2 sin sinh sqrt tan tanh".split()),
+        *(
+            (n, n)
+            for n in "cbrt cos cosh exp exp2 expm1 fabs fmod hypot log10 log1p log2 sin sinh sqrt tan tanh".split()
+        ),
         *((n, f"arc{n[1:]}") for n in "acos acosh asin asinh atan atan2 atanh".split()),
         *((n, n) for n in "copysign degrees isfinite isinf isnan radians".split()),
         ("pow", "power"),
@@ -88,7 +91,9 @@ CONSTANT_BETWEEN_JUMPS = frozenset(
     | {"shape", "size", "value"}
 )
 
-CHEAP = frozenset({"+", "-", "*", "neg", "id", "keep", "value", "where", "min", "max", "shape", "size", "np.absolute", "np.fabs"}) | {
+CHEAP = frozenset(
+    {"+", "-", "*", "neg", "id", "keep", "value", "where", "min", "max", "shape", "size", "np.absolute", "np.fabs"}
+) | {
     *COMPARISONS,
     *LOGICAL,
     *BITS,

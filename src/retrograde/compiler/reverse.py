@@ -13,6 +13,7 @@ computed again from what is at hand (`Recompute`), or else taped.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from retrograde.compiler.activity import Activity
@@ -302,19 +303,19 @@ class Reverse(Writer):
             made = Alloc(bar, self.program.dims[s.dst], True)
         made.at = s.at
         if isinstance(s, Copy):
-            self.over(self.program.dims[s.dst], lambda i: self.emit(Increase(self.bar(s.array), i, self.load(bar, i))))
+            self.add_elements(self.bar(s.array), bar, self.program.dims[s.dst])
         return [made]
 
-    def over(self, shape: tuple[Operand, ...], body: object, index: Index = ()) -> None:
-        """Loops over all elements of a shape."""
-        if not shape:
-            body(index)  # type: ignore[operator]
+    def add_elements(self, to: str, array: str, shape: tuple[Operand, ...], index: Index = ()) -> None:
+        """`to += array`, by a loop over the elements."""
+        if len(index) == len(shape):
+            self.emit(Increase(to, index, self.load(array, index)))
             return
         var = self.program.new("e", INT)
         outer, self.out = self.out, []
-        self.over(shape[1:], body, (*index, var))
+        self.add_elements(to, array, shape, (*index, var))
         inner, self.out = self.out, outer
-        self.emit(For(var, 0, shape[0], inner))
+        self.emit(For(var, 0, shape[len(index)], inner))
 
     def returned(self, s: Return) -> Block:
         kept: Block = []
@@ -327,7 +328,7 @@ class Reverse(Writer):
                 continue
             seed = self.seeds[i]
             if self.program.is_array(v):
-                self.over(self.program.dims[v], lambda k, v=v, seed=seed: self.emit(Increase(self.bar(v), k, self.load(seed, k))))
+                self.add_elements(self.bar(v), seed, self.program.dims[v])
             else:
                 self.contribute(v, seed)
         return kept
@@ -457,7 +458,7 @@ class Reverse(Writer):
         return self.out
 
 
-_ADJOINTS = {
+_ADJOINTS: dict[type, Callable[..., None]] = {
     Op: Reverse.of_op,
     Load: Reverse.of_load,
     Store: Reverse.of_store,
@@ -473,5 +474,3 @@ _ADJOINTS = {
 def pullback_program(program: Program, inputs: list[str], name: str, options: Options) -> Program:
     """The program of the pullback with respect to some of the parameters."""
     return Reverse(program.derived(name), inputs, options).build()
-
-

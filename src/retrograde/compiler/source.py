@@ -105,7 +105,9 @@ def _enclosing_statement(file: str, line: int) -> ast.Module:
     try:
         return ast.parse("".join(linecache.getlines(file)))
     except SyntaxError:
-        raise InputError(f"the source of the lambda at {file}:{line} cannot be read", "a def instead of a lambda") from None
+        raise InputError(
+            f"the source of the lambda at {file}:{line} cannot be read", "a def instead of a lambda"
+        ) from None
 
 
 def _definition(tree: ast.Module, function: types.FunctionType) -> ast.FunctionDef:

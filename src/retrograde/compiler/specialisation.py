@@ -37,9 +37,7 @@ class Specialisation:
         is_plain: run the text as plain Python instead of compiling it.
     """
 
-    def __init__(
-        self, source: Source, arguments: dict[str, Any], fastmath: bool, options: Options = DEFAULT
-    ) -> None:
+    def __init__(self, source: Source, arguments: dict[str, Any], fastmath: bool, options: Options = DEFAULT) -> None:
         self.source = source
         self.arguments = arguments
         self.fastmath = fastmath
@@ -92,7 +90,12 @@ class Specialisation:
         return self.natives[key]
 
     def title(self, kind: str, order: int) -> str:
-        what = {("J", 0): "value", ("J", 1): "pushforward", ("T", 0): "pullback", ("T", 1): "pullback along a direction"}
+        what = {
+            ("J", 0): "value",
+            ("J", 1): "pushforward",
+            ("T", 0): "pullback",
+            ("T", 1): "pullback along a direction",
+        }
         return f"{what.get((kind, order), f'{kind}{order}')} of {self.source.name}"
 
     # --- values --------------------------------------------------------------------------------------------------
@@ -167,13 +170,12 @@ class Specialisation:
         """Refuse arguments that share memory with one that is written: to a program all are different arrays."""
         for i in self.written:
             for j, other in enumerate(leaves):
-                if i != j and isinstance(other, np.ndarray) and np.may_share_memory(leaves[i], other):
-                    if np.shares_memory(leaves[i], other):
-                        raise InputError(
-                            f"{self.source.name} writes into its argument number {i + 1}, which shares memory with "
-                            f"number {j + 1}",
-                            "a copy of one of them",
-                        )
+                if i != j and isinstance(other, np.ndarray) and np.shares_memory(leaves[i], other):
+                    raise InputError(
+                        f"{self.source.name} writes into its argument number {i + 1}, which shares memory with "
+                        f"number {j + 1}",
+                        "a copy of one of them",
+                    )
 
 
 def nested(order: int, role: Role) -> Role:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -233,7 +234,9 @@ class Arrays(Builder):
                 for place, i in zip(places, index, strict=True):
                     self.emit(Set(place, i))
 
-            self.branch(is_better, better, lambda: self.branch(self.op("==", x, best), lambda: self.emit(Add(count, 1))))
+            self.branch(
+                is_better, better, lambda: self.branch(self.op("==", x, best), lambda: self.emit(Add(count, 1)))
+            )
 
         self.nest(shape, search)
         best = self.get(found)
@@ -267,7 +270,7 @@ class Arrays(Builder):
                 raise self.refuse("zero-size array to reduction operation which has no identity")
             if isinstance(n, str):
                 message = f"zero-size array to reduction operation which has no identity{self.where()}"
-                self.branch(self.op("==", n, 0), lambda: self.emit(Raise("ValueError", message)))
+                self.branch(self.op("==", n, 0), functools.partial(self.emit, Raise("ValueError", message)))
 
     def size_of(self, shape: tuple[Operand, ...]) -> Operand:
         total: Operand = 1

@@ -143,7 +143,7 @@ class Builder:
     def cast(self, value: Operand, type: Type) -> Operand:
         """The value in another type, where that can lose something; a wider type needs no word."""
         have = self.type_of(value)
-        if have == type or have.kind == "f" and type.kind == "f" or type.kind == "c":
+        if have == type or (have.kind == "f" and type.kind == "f") or type.kind == "c":
             return value
         if not isinstance(value, str) and type.kind == "f":
             return float(value)
@@ -193,11 +193,7 @@ class Builder:
     def loop(self, low: Operand, high: Operand, body: Callable[[str], Any], base: str = "i") -> None:
         """`for var in range(low, high)`."""
         var = self.program.new(base, INT)
-        at = self.at
-        statements = self.inside(lambda: body(var))
-        s = For(var, low, high, statements)
-        s.at = at
-        self.block.append(s)
+        self.emit(For(var, low, high, self.inside(lambda: body(var))))
 
     def nest(self, shape: tuple[Operand, ...], body: Callable[[Index], Any], index: Index = ()) -> None:
         """One loop for each axis; an axis of length 1 needs none."""
@@ -209,10 +205,7 @@ class Builder:
             self.loop(0, shape[0], lambda var: self.nest(shape[1:], body, (*index, var)))
 
     def branch(self, cond: Operand, then: Callable[[], Any], orelse: Callable[[], Any] | None = None) -> None:
-        at = self.at
-        s = If(cond, self.inside(then), self.inside(orelse) if orelse else [])
-        s.at = at
-        self.block.append(s)
+        self.emit(If(cond, self.inside(then), self.inside(orelse) if orelse else []))
 
     def guard_equal(self, a: Operand, b: Operand, message: str = BROADCAST, kind: str = "ValueError") -> None:
         """Raise at run time where two sizes differ."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -230,14 +232,21 @@ class Expressions(Indexing):
         return self.elementwise("~", value)
 
     def on_Compare(self, node: ast.Compare) -> Any:
-        values = self.exprs([node.left, *node.comparators])
-        result: Any = None
-        for sign, left, right in zip(node.ops, values, values[1:], strict=False):
-            part = self.compare(sign, left, right)
-            if result is not None and (self.is_array(part) or self.is_array(result)):
-                raise self.refuse("a chained comparison of arrays", "(a < x) & (x < b)")
-            result = part if result is None else self.op("and", result, part)
-        return result
+        left, right = self.exprs([node.left, node.comparators[0]])
+        first = self.compare(node.ops[0], left, right)
+        if len(node.ops) == 1:
+            return first
+        if self.is_array(first):
+            raise self.refuse("a chained comparison of arrays", "(a < x) & (x < b)")
+        values = [right]
+
+        def part(k: int) -> Operand:
+            if k == 0:
+                return self.is_true(first)
+            values.append(self.scalar(node.comparators[k]))
+            return self.is_true(self.compare(node.ops[k], values[k - 1], values[k]))
+
+        return self.decided(True, [functools.partial(part, k) for k in range(len(node.ops))])
 
     def compare(self, sign: ast.cmpop, left: Any, right: Any) -> Any:
         if isinstance(sign, ast.Is | ast.IsNot):
@@ -253,37 +262,36 @@ class Expressions(Indexing):
             for item in right:
                 found = self.op("or", found, self.compare(ast.Eq(), left, item))
             return found if isinstance(sign, ast.In) else self.op("not", found)
-        if isinstance(left, Constant) and isinstance(right, Constant):
-            if isinstance(sign, ast.Eq | ast.NotEq):
-                return (left.value == right.value) is isinstance(sign, ast.Eq)
+        if isinstance(left, Constant) and isinstance(right, Constant) and isinstance(sign, ast.Eq | ast.NotEq):
+            return (left.value == right.value) is isinstance(sign, ast.Eq)
         for side in (left, right):
             if isinstance(side, tuple | Constant | Bound):
                 raise self.refuse(f"a comparison of {_describe(self, side)}")
         return self.elementwise(OPERATORS[type(sign)], left, right)
 
     def on_BoolOp(self, node: ast.BoolOp) -> Any:
+        truths = [functools.partial(self.truth_of, value) for value in node.values]
+        return self.decided(isinstance(node.op, ast.And), truths)
+
+    def decided(self, is_and: bool, truths: Sequence[Callable[[], Operand]]) -> Operand:
         """`and`, `or`: what stands on the right runs only if the left leaves it open."""
-        is_and = isinstance(node.op, ast.And)
-        result = self.truth_of(node.values[0])
-        for i, value in enumerate(node.values[1:], 1):
+        result = truths[0]()
+        for truth in truths[1:]:
             if not isinstance(result, str):
                 if result is not is_and:
                     return result
-                result = self.truth_of(value)
+                result = truth()
                 continue
-            with self.placed(node.values[i]):
-                truth: list[Operand] = []
-                right = self.inside(lambda value=value: truth.append(self.truth_of(value)))  # type: ignore[misc]
-                if all(isinstance(s, Get) or isinstance(s, Op) and ops.is_cheap(s.fn) for s in right):
-                    self.block += right
-                    result = self.op("and" if is_and else "or", result, truth[0])
-                    continue
-                cell = self.new_cell("both" if is_and else "either", BOOL, result)
-                decided = Set(cell, truth[0])
-                decided.at = self.at
-                right.append(decided)
-                self.emit(If(result if is_and else self.op("not", result), right, []))
-                result = self.get(cell)
+            found: list[Operand] = []
+            right = self.inside(functools.partial(_collect, found, truth))
+            if all(isinstance(s, Get) or (isinstance(s, Op) and ops.is_cheap(s.fn)) for s in right):
+                self.block += right
+                result = self.op("and" if is_and else "or", result, found[0])
+                continue
+            cell = self.new_cell("both" if is_and else "either", BOOL, result)
+            right.append(Set(cell, found[0], at=self.at))
+            self.emit(If(result if is_and else self.op("not", result), right, []))
+            result = self.get(cell)
         return result
 
     def truth_of(self, node: ast.expr) -> Operand:
@@ -303,18 +311,22 @@ class Expressions(Indexing):
         if not isinstance(cond, str):
             return self.expr(node.body if cond else node.orelse)
         values: list[Any] = []
-        blocks = [self.inside(lambda n=n: values.append(self.expr(n))) for n in (node.body, node.orelse)]
+        blocks = [
+            self.inside(functools.partial(_collect, values, functools.partial(self.expr, n)))
+            for n in (node.body, node.orelse)
+        ]
         if any(self.is_array(v) or isinstance(v, tuple | Constant | Bound) for v in values):
             if values[0] == values[1]:
                 return values[0]
-            raise self.refuse("a conditional expression of something else than numbers", "np.where, or an if that writes into one array")
+            raise self.refuse(
+                "a conditional expression of something else than numbers",
+                "np.where, or an if that writes into one array",
+            )
         if not any(blocks):
             return self.op("where", cond, *values)
         cell = self.program.new("choice", ops.common(*(self.type_of(v) for v in values)))
         for block, value in zip(blocks, values, strict=True):
-            s = Set(cell, self.cast(value, self.program.types[cell]))
-            s.at = self.at
-            block.append(s)
+            block.append(Set(cell, self.cast(value, self.program.types[cell]), at=self.at))
         self.emit(If(cond, *blocks))
         return self.get(cell)
 
@@ -408,6 +420,10 @@ class Expressions(Indexing):
 
     def call_python(self, f: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         raise NotImplementedError
+
+
+def _collect(into: list[Any], make: Callable[[], Any]) -> None:
+    into.append(make())
 
 
 def _describe(lower: Indexing, value: Any) -> str:

@@ -37,7 +37,9 @@ class Lowered:
     reached: tuple[types.FunctionType, ...]
 
 
-def lower_function(source: Source, arguments: dict[str, Any], ones: frozenset[tuple[str, int]] = frozenset()) -> Lowered:
+def lower_function(
+    source: Source, arguments: dict[str, Any], ones: frozenset[tuple[str, int]] = frozenset()
+) -> Lowered:
     """The program of a function.
 
     Args:
@@ -97,7 +99,9 @@ class _Lower(Calls):
             if name in self.written:
                 raise self.refuse(f"the array {name} from outside the function is written into", "an argument")
         program.params += [name for name, _ in self.constants.values()]
-        return Lowered(program, self.structures[0], tuple(a for _, a in self.constants.values()), written, tuple(self.reached))
+        return Lowered(
+            program, self.structures[0], tuple(a for _, a in self.constants.values()), written, tuple(self.reached)
+        )
 
     def parameter(self, name: str, kind: Any) -> Any:
         """The value of a parameter: its leaves become parameters of the program."""

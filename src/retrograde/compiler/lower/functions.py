@@ -33,8 +33,6 @@ HANDLERS: dict[Any, Handler] = {}
 METHODS: dict[str, Any] = {}
 
 
-
-
 def handles(*functions: Any, methods: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a handler; its own parameters behind `lower` name the arguments that it knows."""
 

@@ -196,7 +196,10 @@ class Indexing(Arrays):
 
         if fn:  # x[i] += v reads all of x[i] before it writes
             old = Lazy(
-                shape, lambda index: self.load(array, place(index)), self.program.types[array].element, frozenset([array])
+                shape,
+                lambda index: self.load(array, place(index)),
+                self.program.types[array].element,
+                frozenset([array]),
             )
             value = self.elementwise(fn, old, value)
         value = self.safe_from(array, value)

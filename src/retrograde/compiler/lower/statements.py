@@ -11,6 +11,7 @@ refused (`_check_borrowed`).
 from __future__ import annotations
 
 import ast
+import functools
 from typing import Any
 
 from retrograde.compiler import ops
@@ -18,18 +19,23 @@ from retrograde.compiler.form import (
     BOOL,
     INT,
     Add,
+    Alloc,
     At,
+    Block,
     For,
-    Get,
     If,
+    Increase,
     Op,
     Operand,
     Raise,
     Return,
     Set,
+    Store,
     Swap,
     Type,
     While,
+    defs,
+    walk,
 )
 from retrograde.compiler.lower import functions
 from retrograde.compiler.lower.builder import Restart
@@ -121,9 +127,9 @@ class Statements(Expressions):
     # --- assignment ----------------------------------------------------------------------------------------------
 
     def on_Assign(self, s: ast.Assign) -> None:
-        if len(s.targets) == 1 and isinstance(s.targets[0], ast.Tuple) and isinstance(s.value, ast.Tuple):
-            if self.swap(s.targets[0], s.value):
-                return
+        first = s.targets[0]
+        if isinstance(first, ast.Tuple) and isinstance(s.value, ast.Tuple) and self.swap(first, s.value):
+            return
         before = len(self.block)
         value = self.expr(s.value)
         if len(s.targets) > 1 and isinstance(value, Lazy):
@@ -183,7 +189,9 @@ class Statements(Expressions):
                 return
             raise self.refuse(
                 f"{name} is {_describe(self, frame.env[name])} before a loop or branch and something else after it",
-                "names of their own" if not isinstance(frame.env[name], Constant) else f"a number or an array for {name} from the start",
+                "names of their own"
+                if not isinstance(frame.env[name], Constant)
+                else f"a number or an array for {name} from the start",
             )
         if isinstance(value, tuple):
             self.bind_tuple(name, value)
@@ -191,7 +199,9 @@ class Statements(Expressions):
             self.bind_array(name, value)
         elif isinstance(value, Constant | Bound | Range | Enumerated | Zipped):
             if name in frame.cells or name in frame.slots:
-                raise self.refuse(f"{name} is bound to a number or an array and to {_describe(self, value)}", "two names")
+                raise self.refuse(
+                    f"{name} is bound to a number or an array and to {_describe(self, value)}", "two names"
+                )
             frame.env[name] = value
         elif name in frame.slots:
             raise self.refuse(f"{name} is bound to an array and to a number", "two names")
@@ -234,9 +244,14 @@ class Statements(Expressions):
             before: how many statements there were before it was computed.
         """
         last = self.block[-1] if len(self.block) > before else None
-        if not isinstance(last, Op) or last.dst != value or name in self.frame.cells or self.program.is_size(value):
+        if (
+            not isinstance(last, Op | Alloc)
+            or last.dst != value
+            or name in self.frame.cells
+            or self.program.is_size(value)
+        ):
             return value
-        last.dst = self.program.new(name, self.program.types[value])
+        last.dst = self.program.new(name, self.program.types[value], self.program.dims.pop(value, None))
         return last.dst
 
     def set_cell(self, name: str, value: Operand) -> Operand:
@@ -371,7 +386,7 @@ class Statements(Expressions):
         frame = self.frame
         saved = dict(frame.cells), dict(frame.slots), frame.fixed
         for name in sorted(node.assigned & node.wanted):
-            value = frame.env.get(name)
+            value: Any = frame.env.get(name)
             if name in frame.cells or name in frame.slots or isinstance(value, Stale):
                 continue
             if isinstance(value, Constant | tuple | Bound | Range | Enumerated | Zipped):
@@ -449,11 +464,10 @@ class Statements(Expressions):
         for body in (s.body, s.orelse):
             frame.env = dict(env)
             frame.returned = False
-            blocks.append(self.inside(lambda body=body: self.statements(body)))
+            blocks.append(self.inside(functools.partial(self.statements, body)))
             results.append((frame.returned, frame.result, frame.env))
         made = If(cond, *blocks)
-        made.at = self.at
-        self.block.append(made)
+        self.emit(made)
         then_returned, else_returned = (r[0] for r in results)
         if frame.path and (then_returned or else_returned):
             self.join_results(made, results)
@@ -470,7 +484,6 @@ class Statements(Expressions):
     def join_results(self, made: If, results: list[Any]) -> None:
         """An inlined function that returns on both sides of a branch: its scalar results meet in cells."""
         values = [result if returned else NONE for returned, result, _ in results]
-        cells: list[str] = []
 
         def join(a: Any, b: Any) -> Any:
             if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
@@ -487,14 +500,10 @@ class Statements(Expressions):
                 )
             cell = self.program.new("result", ops.common(self.type_of(a), self.type_of(b)))
             for block, value in ((made.then, a), (made.orelse, b)):
-                s = Set(cell, self.cast(value, self.program.types[cell]))
-                s.at = self.at
-                block.append(s)
-            cells.append(cell)
+                block.append(Set(cell, self.cast(value, self.program.types[cell]), at=self.at))
             return InCell(cell)
 
-        joined = join(*values)
-        self.frame.result = self.read_cells(joined)
+        self.frame.result = self.read_cells(join(*values))
 
     def read_cells(self, value: Any) -> Any:
         if isinstance(value, tuple):
@@ -509,13 +518,23 @@ class Statements(Expressions):
         env = dict(self.frame.env)
         cond: list[Operand] = []
         test = self.inside(lambda: cond.append(self.truth_of(s.test)))
+        self.check_test(test, s.test)
         self.frame.env = dict(env)
         body = self.inside(lambda: self.statements(s.body))
         self.frame.env = _joined(env, [env, self.frame.env])
-        made = While(test, cond[0], body)
-        made.at = self.at
-        self.block.append(made)
+        self.emit(While(test, cond[0], body))
         self.close_merge(s, saved)
+
+    def check_test(self, test: Block, node: ast.expr) -> None:
+        """Refuse a test that writes into arrays that are not its own."""
+        own = {name for s in walk(test) for name in defs(s)}
+        for s in walk(test):
+            if isinstance(s, Store | Increase | Swap) and (isinstance(s, Swap) or self.root(s.array) not in own):
+                with self.placed(node):
+                    raise self.refuse(
+                        "the test of a `while` writes into an array",
+                        "while True: with the call and an `if …: break` inside",
+                    )
 
     def on_For(self, s: Any) -> None:
         items = self.expr(s.iter)
@@ -523,7 +542,7 @@ class Statements(Expressions):
             self.unroll(s, items)
             return
         if isinstance(items, Range) and items.step == 1 and type(items.step) is int and not getattr(s, "broke", ""):
-            low, high, item = items.low, items.high, lambda k: k
+            low, high, item = items.low, items.high, _itself
         else:
             low = 0
             high, item = self.iteration(items, s.iter)
@@ -538,9 +557,7 @@ class Statements(Expressions):
                 self.assign(s.target, item(var))
                 self.statements(s.body)
 
-            made = For(var, low, high, self.inside(body))
-            made.at = self.at
-            self.block.append(made)
+            self.emit(For(var, low, high, self.inside(body)))
         self.frame.env = _joined(env, [env, self.frame.env])
         self.close_merge(s, saved)
 
@@ -581,9 +598,8 @@ class Statements(Expressions):
             self.assign(s.target, item(k))
             self.statements(s.body)
 
-        made = While(self.inside(test), going[0], self.inside(body))
-        made.at = self.at
-        self.block.append(made)
+        tested = self.inside(test)
+        self.emit(While(tested, going[0], self.inside(body)))
 
     def unroll(self, s: Any, items: tuple[Any, ...]) -> None:
         """A loop over a tuple: its body once for each member."""
@@ -592,6 +608,10 @@ class Statements(Expressions):
         for value in items:
             self.assign(s.target, value)
             self.statements(s.body)
+
+
+def _itself(k: Operand) -> Operand:
+    return k
 
 
 def _joined(before: dict[str, Any], paths: list[dict[str, Any]]) -> dict[str, Any]:

@@ -69,5 +69,3 @@ def accumulate(program: Program) -> None:
         return [Op(runs, "<", (loop.low, loop.high)), If(runs, after, [])]
 
     program.body = of_block(program.body)
-
-

@@ -80,6 +80,7 @@ class _Forwarding:
         return out
 
     def statement(self, s: Statement, known: _Known, out: Block) -> None:
+        key: Any
         if isinstance(s, Get):
             self.of_get(s, known, out)
         elif isinstance(s, Op):
@@ -195,9 +196,9 @@ class _Forwarding:
 def _typed(operands: tuple[Any, ...]) -> Any:
     """Operands as a key in which 1, 1.0 and True differ."""
     return tuple(
-        _typed(o) if isinstance(o, tuple) else (type(o), o if o == o else "nan", str(o) if o == 0 else "") for o in operands
+        _typed(o) if isinstance(o, tuple) else (type(o), o if o == o else "nan", str(o) if o == 0 else "")
+        for o in operands
     )
-
 
 
 def _is(x: Operand, number: int) -> bool:

@@ -91,6 +91,3 @@ class _Hoisting:
         for var, n in zip(reversed(index), reversed(dims), strict=True):
             inner = [For(var, 0, n, inner, at=x.at)]
         return inner
-
-
-
