@@ -140,6 +140,7 @@ class LanguageError(RetrogradeError, NotImplementedError):
         self, fact: str, *ways: str, file: str = "", line: int = 0, column: int = 0, end: int = 0, text: str = ""
     ) -> None:
         self.fact, self.ways, self.file, self.line, self.column = fact, ways, file, line, column
+        fact = f"compile does not take this: {fact}"
         shown = f"{fact}  ({os.path.basename(file)}:{line}:{column + 1})" if file else fact
         if text.strip():
             margin = len(text) - len(text.lstrip())

@@ -63,7 +63,7 @@ class Compiled(Native):
         self._signature = inspect.signature(function)
         self._specialisations: dict[Any, Specialisation] = {}
         self._bridges: dict[int, Bridge] = {}
-        self._primals: Any = None
+        self._own_code: Any = None
         functools.update_wrapper(self, function)
         self.__wrapped_python__ = function
 
@@ -71,10 +71,17 @@ class Compiled(Native):
         if any(map(contains_traced, args)) or any(map(contains_traced, kwargs.values())):
             return self._traced(args, kwargs)
         specialisation, arguments = self._bound(args, kwargs)
-        return self._native_primal(specialisation)(*(_unboxed(a) for a in arguments.values()))
+        return self._primal(specialisation.lowered.reached)(*(_unboxed(a) for a in arguments.values()))
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What numba takes the object for inside of other functions: its own code of the function."""
+        from retrograde.compiler.native import numba
+
+        return numba().typeof(self._primal(()).dispatcher)
 
     def __repr__(self) -> str:
         return f"<compiled {self._source.name!r}>"
@@ -120,12 +127,14 @@ class Compiled(Native):
             found = self._specialisations[key] = Specialisation(self._source, kinds, self._fastmath)
         return found, arguments
 
-    def _native_primal(self, specialisation: Specialisation) -> Any:
-        if self._primals is None:
-            from retrograde.compiler.native import primal_dispatcher
+    def _primal(self, reached: tuple[Any, ...]) -> Any:
+        """numba's own code of the function, which calls the functions that are `reached`."""
+        from retrograde.compiler.native import primal_dispatcher, teach
 
-            self._primals = primal_dispatcher(self._function, specialisation.lowered.reached, self._fastmath)
-        return self._primals
+        if self._own_code is None:
+            self._own_code = primal_dispatcher(self._function, self._fastmath)
+        teach(reached)
+        return self._own_code
 
     def _leaves(self, specialisation: Specialisation, arguments: dict[str, Any]) -> list[Any]:
         from retrograde.compiler.arguments import leaves_of

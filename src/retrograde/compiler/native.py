@@ -54,16 +54,17 @@ def derivative_decorator(fastmath: bool) -> Callable[[Any], Any]:
     return numba().njit(error_model="numpy", fastmath=fastmath)  # type: ignore[no-any-return]
 
 
-def primal_dispatcher(function: types.FunctionType, reached: tuple[types.FunctionType, ...], fastmath: bool) -> Any:
+def primal_dispatcher(function: types.FunctionType, fastmath: bool) -> Guarded:
     """numba's own code of the function as written, with Python's errors."""
-    nb = numba()
-    from numba.extending import register_jitable
+    return Guarded(numba().njit(function, fastmath=fastmath), function.__name__)
 
-    for callee in reached:
-        if callee not in _jitable:
-            register_jitable(callee)
-            _jitable.add(callee)
-    return Guarded(nb.njit(function, fastmath=fastmath), function.__name__)
+
+def teach(functions: tuple[types.FunctionType, ...]) -> None:
+    """Let numba compile Python functions where they are called."""
+    for function in functions:
+        if function not in _jitable:
+            numba().extending.register_jitable(function)
+            _jitable.add(function)
 
 
 _jitable: set[types.FunctionType] = set()

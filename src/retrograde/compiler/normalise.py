@@ -19,9 +19,10 @@ JUMPS = (ast.Return, ast.Break, ast.Continue)
 LOOPS = (ast.For, ast.While)
 
 
-def normalise(tree: ast.FunctionDef) -> list[ast.stmt]:
-    """The body of a function without jumps."""
-    return _Normaliser(tree).body()
+def normalise(tree: ast.FunctionDef) -> tuple[list[ast.stmt], list[str]]:
+    """The body of a function without jumps, and the names in which results are kept until it ends."""
+    normaliser = _Normaliser(tree)
+    return normaliser.body(), normaliser.results
 
 
 class _Normaliser:

@@ -21,47 +21,23 @@ from retrograde.rules.products import has_nan
 from retrograde.trace.interception import originals
 
 Leaves = Sequence[Any]
+Ones = frozenset[tuple[str, int]]
 DEFAULT = Options()
 
 
-class Specialisation:
-    """A function with the types of its arguments fixed.
+class Variant:
+    """The programs of a function for one set of argument types.
 
     Attributes:
-        lowered: its program.
-        types: the type of each leaf of the arguments.
-        inputs: the leaves that derivatives are taken of: floats and arrays of floats.
-        outputs: the leaves of the result that have derivatives.
-        written: the leaves that the function writes into; their final contents are outputs as well.
-        finals: those of them that have derivatives.
-        is_plain: run the text as plain Python instead of compiling it.
+        lowered: the program of the function itself.
     """
 
-    def __init__(self, source: Source, arguments: dict[str, Any], fastmath: bool, options: Options = DEFAULT) -> None:
-        self.source = source
-        self.arguments = arguments
-        self.fastmath = fastmath
+    def __init__(self, lowered: Lowered, options: Options) -> None:
+        self.lowered = lowered
         self.options = options
-        self.is_plain = False
-        self.ones: frozenset[tuple[str, int]] = frozenset()
-        self.lower(self.ones)
-
-    def lower(self, ones: frozenset[tuple[str, int]]) -> None:
-        self.ones = ones
-        with originals():
-            self.lowered: Lowered = lower_function(self.source, self.arguments, ones)
-        j0 = derivatives.primal(self.lowered, self.options.passes)
-        program = j0.program
-        self.types = [program.types[p] for p, role in zip(program.params, j0.params, strict=True) if role[0] == "x"]
-        self.inputs = [i for i, t in enumerate(self.types) if t.is_inexact]
-        self.result_types: list[Type] = derivatives.result_types(program)
-        self.outputs = [j for j, t in enumerate(self.result_types) if t.is_inexact]
-        self.written = [i for i in range(len(self.types)) if program.params[i] in self.lowered.written]
-        self.finals = [i for i in self.written if self.types[i].is_inexact]
+        j0 = derivatives.primal(lowered, options.passes)
         self.programs: dict[tuple[str, int, bool], Derivative] = {("J", 0, False): j0, ("J", 0, True): j0}
         self.natives: dict[tuple[str, int, bool], Callable[..., Any]] = {}
-
-    # --- programs ------------------------------------------------------------------------------------------------
 
     def program(self, kind: str, order: int, careful: bool = False) -> Derivative:
         """J or T of some order (see derivatives.py)."""
@@ -80,14 +56,68 @@ class Specialisation:
         # The function itself writes into its arguments, as the user wrote it.
         return emit(finished(made, self.options.passes, copies=(kind, order) != ("J", 0)))
 
-    def native(self, kind: str, order: int, careful: bool) -> Callable[..., Any]:
+
+class Specialisation:
+    """A function with the types of its arguments fixed.
+
+    Shapes are not fixed, with one exception: where an axis of length 1 turns out to be stretched against a longer one,
+    a variant is made in which the axes of length 1 are known, and is used for arguments of just these.
+
+    Attributes:
+        types: the type of each leaf of the arguments.
+        inputs: the leaves that derivatives are taken of: floats and arrays of floats.
+        outputs: the leaves of the result that have derivatives.
+        written: the leaves that the function writes into; their final contents are outputs as well.
+        finals: those of them that have derivatives.
+        is_plain: run the text as plain Python instead of compiling it.
+    """
+
+    def __init__(
+        self, source: Source, arguments: dict[str, Any], fastmath: bool, options: Options = DEFAULT
+    ) -> None:
+        self.source = source
+        self.arguments = arguments
+        self.fastmath = fastmath
+        self.options = options
+        self.is_plain = False
+        self.stretches = False
+        self.variants: dict[Ones, Variant] = {}
+        first = self.variant(frozenset())
+        self.lowered = first.lowered
+        j0 = first.program("J", 0)
+        program = j0.program
+        self.params = program.params
+        self.types = [program.types[p] for p, role in zip(program.params, j0.params, strict=True) if role[0] == "x"]
+        self.inputs = [i for i, t in enumerate(self.types) if t.is_inexact]
+        self.result_types: list[Type] = derivatives.result_types(program)
+        self.outputs = [j for j, t in enumerate(self.result_types) if t.is_inexact]
+        self.written = [i for i in range(len(self.types)) if program.params[i] in self.lowered.written]
+        self.finals = [i for i in self.written if self.types[i].is_inexact]
+
+    # --- programs ------------------------------------------------------------------------------------------------
+
+    def variant(self, ones: Ones) -> Variant:
+        """The programs for arguments whose axes of length 1 are those, or are not known (none)."""
+        if ones not in self.variants:
+            with originals():
+                lowered = lower_function(self.source, self.arguments, ones)
+            self.variants[ones] = Variant(lowered, self.options)
+        return self.variants[ones]
+
+    def program(self, kind: str, order: int, careful: bool = False) -> Derivative:
+        return self.variant(frozenset()).program(kind, order, careful)
+
+    def text(self, kind: str, order: int, careful: bool = False) -> str:
+        return self.variant(frozenset()).text(kind, order, careful)
+
+    def native(self, variant: Variant, kind: str, order: int, careful: bool) -> Callable[..., Any]:
         key = kind, order, careful
-        if key not in self.natives:
-            name = self.program(kind, order, careful).program.name
+        if key not in variant.natives:
+            name = variant.program(kind, order, careful).program.name
             decorate = None if self.is_plain else native.derivative_decorator(self.fastmath)
-            dispatcher = native.load(self.text(kind, order, careful), name, self.title(kind, order), decorate)
-            self.natives[key] = dispatcher if self.is_plain else native.Guarded(dispatcher, self.title(kind, order))
-        return self.natives[key]
+            made = native.load(variant.text(kind, order, careful), name, self.title(kind, order), decorate)
+            variant.natives[key] = made if self.is_plain else native.Guarded(made, self.title(kind, order))
+        return variant.natives[key]
 
     def title(self, kind: str, order: int) -> str:
         what = {
@@ -114,7 +144,8 @@ class Specialisation:
         return results
 
     def run(self, kind: str, order: int, careful: bool, given: dict[Role, Any]) -> dict[Role, Any]:
-        derivative = self.program(kind, order, careful)
+        variant = self.variant(self.ones(given) if self.stretches else frozenset())
+        derivative = variant.program(kind, order, careful)
         program = derivative.program
         written = derivatives.written_params(program)
         args: list[Any] = []
@@ -122,7 +153,7 @@ class Specialisation:
         for role, name in zip(derivative.params, program.params, strict=True):
             value = given.get(role)
             if role[0] == "constant":
-                value = self.lowered.constants[role[1]]
+                value = variant.lowered.constants[role[1]]
             elif value is None:
                 value = self.zeros(role, given)
             elif name in written and role[0] != "x":
@@ -133,13 +164,24 @@ class Specialisation:
                 results[role] = value
             args.append(value)
         try:
-            values = self.native(kind, order, careful)(*args)
+            values = self.native(variant, kind, order, careful)(*args)
         except ValueError as error:
-            if BROADCAST in str(error) and self.learn_ones(given):
-                return self.run(kind, order, careful, given)
-            raise
+            if BROADCAST not in str(error) or self.stretches or not self.ones(given):
+                raise
+            self.stretches = True
+            return self.run(kind, order, careful, given)
         results.update(zip(derivative.results, values or (), strict=True))
         return results
+
+    def ones(self, given: dict[Role, Any]) -> Ones:
+        """The axes of length 1 of the arguments."""
+        return frozenset(
+            (self.params[i], axis)
+            for i, t in enumerate(self.types)
+            if t.is_array
+            for axis, n in enumerate(given["x", i].shape)
+            if n == 1
+        )
 
     def zeros(self, role: Role, given: dict[Role, Any]) -> Any:
         """Zero for what a role stands for."""
@@ -150,21 +192,6 @@ class Specialisation:
             return np.zeros(like.shape, like.dtype) if self.types[role[1]].is_array else 0.0
         assert not self.result_types[role[1]].is_array, "an array of results has a cotangent of a known shape"
         return 0.0
-
-    def learn_ones(self, given: dict[Role, Any]) -> bool:
-        """Lower again with the axes of length 1 known, along which NumPy stretches; whether that is news."""
-        params = self.program("J", 0).program.params
-        ones = frozenset(
-            (params[i], axis)
-            for i, t in enumerate(self.types)
-            if t.is_array
-            for axis, n in enumerate(given["x", i].shape)
-            if n == 1
-        )
-        if not ones - self.ones:
-            return False
-        self.lower(ones)
-        return True
 
     def check_overlaps(self, leaves: Leaves) -> None:
         """Refuse arguments that share memory with one that is written: to a program all are different arrays."""

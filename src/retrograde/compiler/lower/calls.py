@@ -29,7 +29,8 @@ class Calls(Statements):
             name = _describe(self, Constant(f))
             raise self.refuse(f"a call of {name}, which compile does not know", *_ways_for(f))
         source = source_of(function)
-        self.reached[function] = None
+        if isinstance(f, types.FunctionType):
+            self.reached[function] = None
         if any(frame.source.function is function for frame in self.frames):
             raise self.refuse(f"{function.__name__} calls itself", "a loop")
         if len(self.frames) > MOST_CALLS_DEEP:
@@ -47,10 +48,11 @@ class Calls(Statements):
 
     def enter(self, frame: Frame, bound: dict[str, Any]) -> None:
         """Lower a function's body with its parameters bound."""
-        body = normalise(frame.source.tree)
+        body, results = normalise(frame.source.tree)
         find_live_names(body)
         self.frames.append(frame)
         self.source = frame.source
+        frame.trusted = frozenset(results)
         frame.bound = names_bound(body) | set(bound)
         for name, value in bound.items():
             frame.env[name] = self.force(value, name) if isinstance(value, Lazy) else value

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import BOOL, Get, If, Op, Operand, Set, Slice, Type
+from retrograde.compiler.form import BOOL, Get, If, Op, Operand, Raise, Set, Slice, Type
 from retrograde.compiler.lower import functions
 from retrograde.compiler.lower.indexing import Indexing, items_of
 from retrograde.compiler.lower.values import NONE, Bound, Constant, InCell, Lazy, Stale
@@ -49,6 +49,8 @@ class Frame:
         path: the calls that lead here, as places; empty for the compiled function itself.
         result: what it returned, once `returned`.
         bound: the names that are bound anywhere in it.
+        surely: cells that have been written on every path to this point.
+        trusted: names that are read only where they have been bound.
         fixed: names that may not be bound to anything else inside the loop or branch that is being lowered.
     """
 
@@ -62,6 +64,8 @@ class Frame:
         self.returned = False
         self.bound: set[str] = set()
         self.fixed: frozenset[str] = frozenset()
+        self.surely: set[str] = set()
+        self.trusted: frozenset[str] = frozenset()
 
 
 class Expressions(Indexing):
@@ -129,7 +133,7 @@ class Expressions(Indexing):
         if node.id in env:
             value = env[node.id]
             if isinstance(value, InCell):
-                return self.get(value.cell)
+                return self.read_cell(node.id, value.cell)
             if isinstance(value, Stale):
                 raise self.refuse(
                     f"{node.id} is another name for the array {value.owner}, which is bound to another one meanwhile",
@@ -142,6 +146,18 @@ class Expressions(Indexing):
         if node.id not in names:
             raise self.refuse(f"{node.id} is not defined")
         return self.outside(names[node.id], node.id)
+
+    def read_cell(self, name: str, cell: str) -> Operand:
+        """The value in a cell; where no path may have written it yet, Python's error instead."""
+        if cell in self.unbound and cell not in self.frame.surely and name not in self.frame.trusted:
+            message = f"cannot access local variable '{name}' where it is not associated with a value{self.where()}"
+            unbound = self.op("not", self.get(self.unbound[cell]))
+            self.branch(unbound, functools.partial(self.emit, Raise("UnboundLocalError", message)))
+            self.frame.surely.add(cell)
+        return self.get(cell)
+
+    # Cells whose names meant nothing yet when they were made, and the cells that say whether they do now.
+    unbound: dict[str, str]
 
     def unbound_name(self, name: str) -> Exception:
         if any(key[1] == name for key in self.array_names):

@@ -71,7 +71,7 @@ class _Lower(Calls):
         self.hints = hints
         self.array_names = array_names
         self.cell_keys = {}
-        self.unbound = set()
+        self.unbound = {}
         self.borrowed = []
         self.written = set()
         self.constants = {}

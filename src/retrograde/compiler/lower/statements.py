@@ -260,6 +260,9 @@ class Statements(Expressions):
         self.widen(cell, value)
         value = self.cast(value, self.program.types[cell])
         self.emit(Set(cell, value))
+        if cell in self.unbound:
+            self.emit(Set(self.unbound[cell], True))
+            self.frame.surely.add(cell)
         return value
 
     def widen(self, cell: str, value: Operand) -> None:
@@ -302,11 +305,11 @@ class Statements(Expressions):
         """`s += v`: an addition needs no look at the old value."""
         value = self.expr(node)
         if self.is_array(value) or isinstance(value, tuple | Constant | Bound):
-            self.bind(name, self.binary(sign, self.get(self.frame.cells[name]), value))
+            self.bind(name, self.binary(sign, self.read_cell(name, self.frame.cells[name]), value))
             return
         cell = self.frame.cells[name]
-        if self.program.types[cell] == BOOL:
-            self.bind(name, self.binary(sign, self.get(cell), value))
+        if self.program.types[cell] == BOOL or (cell in self.unbound and cell not in self.frame.surely):
+            self.bind(name, self.binary(sign, self.read_cell(name, cell), value))
             return
         self.widen(cell, value)
         self.emit(Add(cell, value if sign == "+" else self.op("neg", value)))
@@ -412,7 +415,9 @@ class Statements(Expressions):
             elif name in cells:
                 frame.env[name] = InCell(frame.cells[name])
             elif name in frame.cells:
-                frame.env[name] = self.get(frame.cells[name])
+                cell = frame.cells[name]
+                is_bound = cell not in self.unbound or cell in frame.surely or name in frame.trusted
+                frame.env[name] = self.get(cell) if is_bound else InCell(cell)
             elif name not in frame.fixed:
                 frame.env.pop(name, None)
         # The buffer of a slot is the array of its name from now on.
@@ -420,6 +425,10 @@ class Statements(Expressions):
 
     def make_cell(self, name: str, value: Operand | None, node: Any) -> None:
         key = self.key_of(name, node)
+        flag: Operand = False
+        if isinstance(value, InCell):  # perhaps bound by an earlier loop or branch
+            flag = self.get(self.unbound[value.cell])
+            value = self.get(value.cell)
         type = BOOL if value is None else self.type_of(value)
         type = INT if type.kind in "iu" else type
         if key in self.hints:
@@ -429,14 +438,10 @@ class Statements(Expressions):
         start: Operand = {"b": False, "f": 0.0}.get(type.kind, 0) if value is None else value
         self.emit(Set(cell, self.cast(start, type)))
         self.frame.cells[name] = cell
-        if value is None:
-            self.unbound.add(cell)
-            self.frame.env.pop(name, None)
-        else:
-            self.frame.env[name] = InCell(cell)
+        self.frame.env[name] = InCell(cell)
+        if value is None or flag is not False:
+            self.unbound[cell] = self.new_cell(f"{name}_is_bound", BOOL, flag)
 
-    # Cells whose name meant nothing yet when they were made.
-    unbound: set[str]
     # Names that were first thought to be scalars: by the places where they would get their cells.
     array_names: set[Any]
 
@@ -461,11 +466,16 @@ class Statements(Expressions):
         saved = self.open_merge(s)
         env = dict(frame.env)
         blocks, results = [], []
+        surely = frame.surely
+        paths: list[set[str]] = []
         for body in (s.body, s.orelse):
             frame.env = dict(env)
+            frame.surely = set(surely)
             frame.returned = False
             blocks.append(self.inside(functools.partial(self.statements, body)))
             results.append((frame.returned, frame.result, frame.env))
+            paths.append(frame.surely)
+        frame.surely = paths[0] & paths[1]
         made = If(cond, *blocks)
         self.emit(made)
         then_returned, else_returned = (r[0] for r in results)
@@ -515,13 +525,14 @@ class Statements(Expressions):
 
     def on_While(self, s: Any) -> None:
         saved = self.open_merge(s)
-        env = dict(self.frame.env)
+        env, surely = dict(self.frame.env), set(self.frame.surely)
         cond: list[Operand] = []
         test = self.inside(lambda: cond.append(self.truth_of(s.test)))
         self.check_test(test, s.test)
-        self.frame.env = dict(env)
+        self.frame.env, self.frame.surely = dict(env), set(surely)
         body = self.inside(lambda: self.statements(s.body))
         self.frame.env = _joined(env, [env, self.frame.env])
+        self.frame.surely = surely
         self.emit(While(test, cond[0], body))
         self.close_merge(s, saved)
 
@@ -547,7 +558,7 @@ class Statements(Expressions):
             low = 0
             high, item = self.iteration(items, s.iter)
         saved = self.open_merge(s)
-        env = dict(self.frame.env)
+        env, surely = dict(self.frame.env), set(self.frame.surely)
         if getattr(s, "broke", ""):
             self.for_with_break(s, high, item)
         else:
@@ -558,6 +569,7 @@ class Statements(Expressions):
                 self.statements(s.body)
 
             self.emit(For(var, low, high, self.inside(body)))
+        self.frame.surely = surely
         self.frame.env = _joined(env, [env, self.frame.env])
         self.close_merge(s, saved)
 

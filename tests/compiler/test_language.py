@@ -1,0 +1,283 @@
+"""What is not in the language is refused at its place, before anything runs; numba is not needed for that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from compiler.harness import specialised
+
+from retrograde import InputError, LanguageError, compile
+
+REFUSED: list[Any] = []
+X = np.array([0.5, 1.5, 2.5])
+
+
+def refused(fact: str, caret: str, *args: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function that is refused with this fact, with the caret under this text."""
+
+    def register(f: Callable[..., Any]) -> Callable[..., Any]:
+        REFUSED.append(pytest.param(f, args, fact, caret, id=f.__name__))
+        return f
+
+    return register
+
+
+def recursive(x):
+    return x if x < 1 else recursive(x - 1.0)
+
+
+@refused("recursive calls itself", "recursive(x - 1.0)", 2.0)
+def recursion(x):
+    return recursive(x)
+
+
+@refused("a list comprehension", "[v for v in x]", X)
+def comprehension(x):
+    return np.sum(np.array([v for v in x]))
+
+
+@refused("`with`", "with open", 1.0)
+def context_manager(x):
+    with open("file"):
+        return x
+
+
+@refused("`try`", "try:", 1.0)
+def error_handling(x):
+    try:
+        return x
+    except ValueError:
+        return 0.0
+
+
+@refused("a dictionary", '{"a": x}', 1.0)
+def dictionary(x):
+    return {"a": x}["a"]
+
+
+@refused("a lambda inside a compiled function", "lambda v: v", 1.0)
+def inner_lambda(x):
+    return (lambda v: v)(x)
+
+
+@refused("a function defined inside", "def g", 1.0)
+def inner_function(x):
+    def g(y):
+        return y
+
+    return g(x)
+
+
+@refused("a call of the object print", "print(x)", 1.0)
+def printing(x):
+    print(x)
+    return x
+
+
+@refused("y may be read before it is bound", "y", 1.0)
+def unbound(x):
+    z = y * x  # noqa: F821
+    y = z
+    return y
+
+
+def y_or(x):
+    return x
+
+
+@refused("y is bound to an array inside a loop or branch and read after it", "y", X)
+def array_born_in_a_branch(x):
+    if x[0] > 0:
+        y = x * 2.0
+    else:
+        y = x * 3.0
+    return np.sum(y)
+
+
+@refused("v is another name for the array y, which is bound to another one", "v", X)
+def view_of_a_rebound_array(x):
+    y = x * 1.0
+    s = 0.0
+    for _ in range(3):
+        v = y[1:]
+        y = y * 2.0
+        s += v[0]
+    return s
+
+
+@refused("is bound anew in a loop or branch", "for _", X)
+def alias_that_is_written(x):
+    y = x * 1.0
+    z = y
+    for _ in range(3):
+        y[0] += 1.0
+        z = z * y
+    return z
+
+
+@refused("n is bound to a number and to an array", "n", X)
+def two_kinds(x):
+    n = 0.0
+    for i in range(3):
+        if i == 2:
+            n = x * n
+    return n
+
+
+@refused("results of different structures", "return x, x", 1.0)
+def two_results(x):
+    if x > 0:
+        return x
+    return x, x
+
+
+@refused("an index of type float64", "x[s]", X, 1.0)
+def float_index(x, s):
+    return x[s]
+
+
+@refused("the truth of an array", "x > 0", X)
+def truth_of_an_array(x):
+    if x > 0:
+        return 1.0
+    return 0.0
+
+
+@refused("np.sum with the argument where=", "np.sum(x, where=x > 0)", X)
+def unknown_argument(x):
+    return np.sum(x, where=x > 0)
+
+
+@refused("the attribute nbytes of an array", "x.nbytes", X)
+def unknown_attribute(x):
+    return x.nbytes
+
+
+@refused("a call of the object svd", "np.linalg.svd(x)", np.eye(2))
+def unknown_function(x):
+    return np.linalg.svd(x)
+
+
+@refused("a complex number", "1j", 1.0)
+def complex_number(x):
+    return abs(x * 1j)
+
+
+@refused("3 indices for an array of 1 axes", "x[0, 0, 0]", X)
+def too_many_indices(x):
+    return x[0, 0, 0]
+
+
+@refused("operands could not be broadcast together", "np.ones(2) * np.ones(3)", 1.0)
+def shapes_that_differ(x):
+    return np.sum(np.ones(2) * np.ones(3)) * x
+
+
+@refused("the test of a `while` writes into an array", "writes(x) < 5.0", X)
+def writing_test(x):
+    while writes(x) < 5.0:
+        x[1] += 1.0
+    return x
+
+
+def writes(x):
+    x[0] += 1.0
+    return x[0]
+
+
+@refused("raising something else than one of Python's own exceptions", "raise", 1.0)
+def own_exception(x):
+    if x > 5:
+        raise LanguageError("no")
+    return x
+
+
+@refused("t is a tuple before a loop or branch", "t", 1.0)
+def tuple_in_a_loop(x):
+    t = (x, x)
+    for _ in range(3):
+        t = (t[1], t[0] * x)
+    return t[0]
+
+
+@refused("kind is None before a loop or branch", "kind", 1.0)
+def none_that_becomes_a_number(x):
+    kind = None
+    for _ in range(3):
+        kind = x if kind is None else kind * x
+    return kind
+
+
+@refused("an assignment inside an expression", "y := x", 1.0)
+def walrus(x):
+    return (y := x) * y
+
+
+@refused("not_there is not defined", "not_there", 1.0)
+def undefined(x):
+    return x * not_there  # noqa: F821
+
+
+@pytest.mark.parametrize(("function", "args", "fact", "caret"), REFUSED)
+def test_what_is_not_in_the_language_is_refused_at_its_place(function, args, fact, caret):
+    with pytest.raises(LanguageError) as caught:
+        specialised(function, args)
+    error = caught.value
+    lines = str(error).splitlines()
+    assert fact in lines[0]
+    assert f"test_language.py:{error.line}:{error.column + 1}" in lines[0]
+    under = lines[2].index("^")
+    assert lines[1][under:].startswith(caret)
+
+
+def test_the_refusal_of_a_called_function_is_at_its_own_line():
+    def outer(x):
+        return context_manager(x) + 1.0
+
+    with pytest.raises(LanguageError, match="with open"):
+        specialised(outer, (1.0,))
+
+
+@pytest.mark.parametrize(
+    ("argument", "fact"),
+    [
+        ([1.0, 2.0], "is a list"),
+        ({"a": 1.0}, "is a builtins.dict"),
+        (np.array([1j]), "is an array of dtype complex128"),
+        (np.array(["a"]), "is an array of dtype <U1"),
+        (np.float16(1), "is a float16"),
+        (object(), "is a builtins.object"),
+    ],
+)
+def test_arguments_that_compiled_code_does_not_take_are_named(argument, fact):
+    with pytest.raises(InputError, match=f"the argument x {fact}"):
+        specialised(y_or, (argument,))
+
+
+def test_compile_takes_functions_only():
+    with pytest.raises(InputError, match="compile takes a Python function"):
+        compile(np.sin)
+    with pytest.raises(InputError, match="the source of made cannot be read"):
+        namespace: dict[str, Any] = {}
+        exec("def made(x):\n    return x", namespace)
+        compile(namespace["made"])
+
+
+def sometimes_bound(x, n):
+    for i in range(n):
+        y = x * i
+    if n > 5:
+        z = y
+    return y * z
+
+
+def test_a_name_that_was_not_bound_on_the_path_taken_raises_pythons_error():
+    of = specialised(sometimes_bound, (2.0, 6))
+    run = of.native(of.variant(frozenset()), "T", 0, False)
+    assert run(2.0, 6, 1.0) == (100.0, 100.0)
+    for n, name in ((0, "y"), (3, "z")):
+        with pytest.raises(UnboundLocalError, match=f"'{name}'"):
+            run(2.0, n, 1.0)
