@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from retrograde.errors import InputError, MutationError
 from retrograde.trace.creation import contains_traced
 from retrograde.trace.handle import is_traced, plain
-from retrograde.trace.native import Native, NativeGradient
+from retrograde.trace.running import Native, NativeGradient
 
 if TYPE_CHECKING:
     from retrograde.compiler.bridge import Bridge
@@ -86,8 +87,12 @@ class Compiled(Native):
     def __repr__(self) -> str:
         return f"<compiled {self._source.name!r}>"
 
-    def __reduce__(self) -> str:
-        return self._function.__qualname__  # type: ignore[no-any-return]
+    def __reduce__(self) -> Any:
+        found: Any = sys.modules.get(self._function.__module__)
+        for name in self._function.__qualname__.split("."):
+            found = getattr(found, name, None)
+        # Under its own name as a decorator leaves it, or made again of the function that has the name.
+        return self._function.__qualname__ if found is self else (Compiled, (self._function, self._fastmath))
 
     # --- looking inside ------------------------------------------------------------------------------------------
 
@@ -190,7 +195,7 @@ class Compiled(Native):
     # --- transforms of the function itself -----------------------------------------------------------------------
 
     def native_gradient(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NativeGradient | None:
-        """The value and the cotangents of the positional arguments, without any tracing (see trace/native.py)."""
+        """The value and the cotangents of the positional arguments, without any tracing (see trace/running.py)."""
         specialisation, arguments = self._bound(args, kwargs)
         of = specialisation
         if of.lowered.structure != of.result_types[0] if of.result_types else True:

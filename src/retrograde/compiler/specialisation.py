@@ -72,9 +72,7 @@ class Specialisation:
         is_plain: run the text as plain Python instead of compiling it.
     """
 
-    def __init__(
-        self, source: Source, arguments: dict[str, Any], fastmath: bool, options: Options = DEFAULT
-    ) -> None:
+    def __init__(self, source: Source, arguments: dict[str, Any], fastmath: bool, options: Options = DEFAULT) -> None:
         self.source = source
         self.arguments = arguments
         self.fastmath = fastmath

@@ -12,9 +12,8 @@ from retrograde.reverse.loss import check_loss
 from retrograde.reverse.params import Grads, Params
 from retrograde.reverse.tape import Tape
 from retrograde.trace.handle import is_traced
-from retrograde.trace.native import native_gradient
 from retrograde.trace.recording import PARAMS
-from retrograde.trace.running import interruptible
+from retrograde.trace.running import interruptible, native_gradient
 from retrograde.trace.structure import Inputs, finished, flatten, is_variable, leaves_like, unflatten, zero_like
 
 

@@ -1,4 +1,4 @@
-"""Running a user's function under a level, with everything restored however it ends."""
+"""Running a user's function under a level, with everything restored however it ends; or asking it, if it is native."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import inspect
 import struct
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from retrograde.errors import RetrogradeError, is_ours, location_in, without_our_frames
 from retrograde.trace.callers import package_of
+from retrograde.trace.creation import contains_traced
 from retrograde.trace.culprit import WAYS_TO_WRITE, blamed
 from retrograde.trace.handle import HANDLES, Traced
 from retrograde.trace.interception import replace_in_globals
@@ -142,3 +143,31 @@ def interruptible(transform: Callable[P, R]) -> Callable[P, R]:
             raise stop.with_traceback(without_our_frames(stop.__traceback__)) from None
 
     return interruptible_transform
+
+
+# --- functions that know their own derivatives -------------------------------------------------------------------
+
+
+class NativeGradient(NamedTuple):
+    """The value of a function that returned one number, and one entry for each positional argument."""
+
+    value: Any
+    bars: list[Any]
+
+
+class Native:
+    """A function with derivatives of its own, for arguments that are not traced."""
+
+    def native_gradient(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NativeGradient | None:
+        """The value and the cotangents of the arguments in their structures, None where there is no path.
+
+        None for the whole where the function does not return one real number.
+        """
+        raise NotImplementedError
+
+
+def native_gradient(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NativeGradient | None:
+    """What `f` itself knows of its gradient; None where it has to be traced."""
+    if not isinstance(f, Native) or any(map(contains_traced, (*args, *kwargs.values()))):
+        return None
+    return f.native_gradient(args, kwargs)

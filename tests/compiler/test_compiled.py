@@ -1,0 +1,290 @@
+"""The object that `compile` makes: called like the function, differentiated natively, and inside traced functions."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from truth import close, differences
+
+import retrograde as rg
+from retrograde import InputError, MutationError
+from retrograde.compiler.compiled import Compiled
+
+numba = pytest.importorskip("numba")
+
+X = np.array([0.5, -1.5, 2.0])
+
+
+def plain_weighted(x, w=2.0, n=3):
+    s = 0.0
+    for i in range(n):
+        s += np.sin(x[i]) * w * squares(x)
+    return s
+
+
+def squares(x):
+    return np.sum(x * x)
+
+
+weighted = rg.compile(plain_weighted)
+
+
+@rg.compile
+def fill(x, out):
+    for i in range(len(x)):
+        out[i] = out[i] * x[i] ** 2
+    return np.sum(out)
+
+
+def loss_with_writes(x, fill):
+    out = np.zeros(3)
+    out[:] = x + 1.0
+    total = fill(x, out)
+    return np.sum(out * out * x) * total
+
+
+def test_a_call_gives_the_value_of_the_function_to_the_last_bit():
+    assert weighted(X) == numba.njit(plain_weighted_alone)(X)
+    assert weighted(X, n=2, w=1.0) == pytest.approx(plain_weighted(X, 1.0, 2), rel=1e-14)
+
+
+def plain_weighted_alone(x, w=2.0, n=3):
+    s = 0.0
+    for i in range(n):
+        s += np.sin(x[i]) * w * np.sum(x * x)
+    return s
+
+
+def test_a_call_writes_into_its_arguments_as_the_function_does():
+    out = np.ones(3)
+    total = fill(X, out)
+    close(out, X**2)
+    close(total, np.sum(X**2))
+
+
+def test_exceptions_of_the_function_are_its_own():
+    @rg.compile
+    def checked(x):
+        if x < 0:
+            raise ValueError("negative")
+        return 1.0 / x
+
+    with pytest.raises(ValueError, match="negative"):
+        checked(-1.0)
+    with pytest.raises(ZeroDivisionError):
+        checked(0.0)
+    with pytest.raises(ValueError, match="negative"):
+        rg.gradient(checked, -1.0)
+    with pytest.raises(rg.LossError):
+        rg.gradient(checked, 0.0)
+
+
+def test_the_gradient_has_one_entry_for_each_argument_and_none_for_integers():
+    (x_bar, w_bar, n_bar) = rg.gradient(weighted, X, 2.0, 3)
+    close(x_bar, differences(plain_weighted, X), rtol=1e-8)
+    close(w_bar, plain_weighted(X, 1.0))
+    assert type(w_bar) is float
+    assert n_bar is None
+    assert rg.gradient(weighted, X)[0].tolist() == x_bar.tolist()
+    value, grads = rg.withgradient(weighted, X, w=2.0)
+    close(value, plain_weighted(X))
+    assert len(grads) == 1
+    assert rg.grad(weighted, (1, 2))(X, 2.0, 3) == (w_bar, 0.0)
+
+
+def test_the_gradient_of_an_array_that_is_not_reached_is_none_and_grad_gives_zeros():
+    @rg.compile
+    def first(x, y):
+        return x[0] * 2.0
+
+    assert rg.gradient(first, X, X)[1] is None
+    assert rg.grad(first, 1)(X, X).tolist() == [0, 0, 0]
+
+
+class Layer(NamedTuple):
+    weights: Any
+    bias: float
+
+
+def test_named_tuples_come_back_as_themselves():
+    @rg.compile
+    def apply(layer, x):
+        return np.sum(layer.weights * x) * layer.bias
+
+    (bars, _) = rg.gradient(apply, Layer(X, 0.5), X)
+    assert type(bars) is Layer
+    close(bars.weights, X * 0.5)
+    close(bars.bias, np.sum(X * X))
+
+
+def test_gradients_do_not_change_the_arguments():
+    x, out = X.copy(), np.ones(3)
+    rg.gradient(fill, x, out)
+    assert x.tolist() == X.tolist()
+    assert out.tolist() == [1, 1, 1]
+
+
+def test_a_compiled_function_is_differentiated_inside_a_traced_one_in_every_mode_and_order():
+    def compiled_loss(x):
+        return loss_with_writes(x, fill)
+
+    def plain_loss(x):
+        return loss_with_writes(x, fill.__wrapped__)
+
+    x = np.array([0.5, 0.7, 1.1])
+    v = np.array([1.0, -0.5, 0.25])
+    close(compiled_loss(x), plain_loss(x))
+    close(rg.gradient(compiled_loss, x)[0], rg.gradient(plain_loss, x)[0])
+    close(rg.jvp(compiled_loss, (x,), (v,))[1], rg.jvp(plain_loss, (x,), (v,))[1])
+    close(rg.hessian(compiled_loss, x), rg.hessian(plain_loss, x))
+    close(rg.hvp(compiled_loss, x, v), rg.hvp(plain_loss, x, v))
+
+    def of_gradient(loss):
+        return rg.gradient(lambda x: np.sum(v * rg.gradient(loss, x)[0]), x)[0]
+
+    close(of_gradient(compiled_loss), of_gradient(plain_loss))
+
+    def third(loss):
+        return rg.jvp(lambda x: rg.hvp(loss, x, v), (x,), (v[::-1].copy(),))[1]
+
+    close(third(compiled_loss), third(plain_loss))
+    close(rg.gradient(lambda x: np.sum(rg.hvp(compiled_loss, x, v)), x)[0], third_by_rows(plain_loss, x, v))
+
+
+def third_by_rows(loss, x, v):
+    return rg.gradient(lambda x: np.sum(rg.hvp(loss, x, v)), x)[0]
+
+
+def test_jacobians_of_array_results():
+    @rg.compile
+    def powers(x):
+        return x * x[0], x[1:] ** 3
+
+    jacobian = rg.jacobian(lambda x: powers(x)[0], X)
+    close(jacobian, np.diag(np.full(3, X[0])) + np.outer(X, [1, 0, 0]))
+    y, back = rg.pullback(powers, X)
+    assert type(y) is tuple
+    close(back((np.zeros(3), np.ones(2)))[0], [0, *(3 * X[1:] ** 2)])
+
+
+def test_parameters_and_scalars_of_an_outer_function():
+    p = rg.param(X)
+    grads = rg.gradient(lambda: weighted(p), rg.Params([p]))
+    close(grads[p], rg.gradient(weighted, X)[0])
+    close(rg.gradient(lambda w: weighted(X, w) * w, 3.0)[0], 2 * plain_weighted(X, 3.0))
+
+
+def test_a_traced_value_written_into_a_plain_array_is_refused():
+    out = np.ones(3)
+    with pytest.raises(MutationError, match="fill would write traced values into a plain array"):
+        rg.gradient(lambda x: fill(x, out), X)
+
+
+def test_arguments_that_share_memory_with_a_written_one_are_refused_in_derivatives():
+    x = np.arange(6.0)
+    with pytest.raises(InputError, match="shares memory with number 1"):
+        rg.gradient(fill, x[:3], x[1:4])
+
+
+def test_zero_times_infinity_is_zero():
+    @rg.compile
+    def guarded(x):
+        return np.sum(np.where(x > 0, np.sqrt(np.abs(x)), 0.0))
+
+    x = np.array([0.0, 4.0])
+    assert rg.gradient(guarded, x)[0].tolist() == [0.0, 0.25]
+    assert rg.jvp(guarded, (x,), (np.array([0.0, 1.0]),))[1] == 0.25
+
+
+def test_axes_of_length_one_are_stretched_where_only_the_shapes_show_it():
+    @rg.compile
+    def product(a, b):
+        return np.sum(a * b)
+
+    column, matrix = np.ones((2, 1)), np.ones((2, 3))
+    for a, b in ((matrix, matrix), (column, matrix), (matrix, column), (matrix, matrix), (column, column)):
+        want = rg.gradient(lambda a, b: np.sum(a * b), a, b)
+        for got, right in zip(rg.gradient(product, a, b), want, strict=True):
+            assert got.tolist() == right.tolist()
+    with pytest.raises(ValueError, match=r"could not be broadcast together  \(test_compiled.py"):
+        rg.gradient(product, np.ones((2, 4)), matrix)
+
+
+def test_views_single_precision_and_read_only_arrays():
+    close(rg.gradient(weighted, X[::-1])[0], rg.gradient(weighted, X)[0][::-1])
+    single = rg.gradient(weighted, X.astype(np.float32))[0]
+    assert single.dtype == np.float32
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    close(rg.gradient(weighted, frozen)[0], rg.gradient(weighted, X)[0])
+
+
+def test_compiled_and_jitted_functions_can_be_called_and_compiled():
+    @numba.njit
+    def cube(x):
+        return x**3
+
+    @rg.compile
+    def outer(x):
+        return cube(x) * weighted(np.array([x, x, x]), 1.0)
+
+    def plain_outer(x):
+        return x**3 * plain_weighted(np.array([x, x, x]), 1.0)
+
+    close(outer(0.7), plain_outer(0.7))
+    close(rg.gradient(outer, 0.7)[0], differences(plain_outer, 0.7), rtol=1e-8)
+    assert rg.gradient(rg.compile(cube), 2.0) == (12.0,)
+
+
+def test_as_a_decorator_with_options_and_of_a_lambda():
+    @rg.compile(fastmath=True)
+    def double(x):
+        """Twice x."""
+        return x * 2.0
+
+    assert type(double) is Compiled
+    assert double.__doc__ == "Twice x."
+    assert rg.gradient(double, 3.0) == (2.0,)
+    assert rg.gradient(rg.compile(lambda x: x * x), 3.0) == (6.0,)
+
+
+def test_the_source_of_each_program_can_be_read():
+    with pytest.raises(InputError, match="types of the arguments are not known"):
+        rg.compile(plain_weighted).source()
+    with pytest.raises(InputError, match="no program 'adjoint'"):
+        weighted.source("adjoint")
+    text = weighted.source("pullback", X)
+    assert text.startswith("def plain_weighted_pullback(x, w, n, x_bar, y_bar):")
+    assert "# test_compiled.py" in text
+    assert "s += np.sin(x[i]) * w * squares(x)" in text
+    for what in ("primal", "jvp", "hvp"):
+        assert weighted.source(what).startswith("def plain_weighted")
+
+
+def test_compiled_functions_pickle():
+    assert pickle.loads(pickle.dumps(fill)) is fill
+    again = pickle.loads(pickle.dumps(weighted))
+    assert type(again) is Compiled
+    assert again.__wrapped__ is plain_weighted
+
+
+def test_numba_is_imported_when_a_compiled_function_is_called():
+    code = (
+        "import sys, retrograde\n"
+        "from compiler.corpus import sum_of_squares\n"
+        "c = retrograde.compile(sum_of_squares)\n"
+        "assert 'numba' not in sys.modules\n"
+        "sys.modules['numba'] = None\n"
+        "import numpy as np\n"
+        "try: c(np.ones(2))\n"
+        "except retrograde.MissingExtraError as error: print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": ":".join(sys.path)}
+    )
+    assert "compile needs numba" in done.stdout
