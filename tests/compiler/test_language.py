@@ -34,9 +34,9 @@ def recursion(x):
     return recursive(x)
 
 
-@refused("a list comprehension", "[v for v in x]", X)
+@refused("a list comprehension", "[v * v for v in x]", X)
 def comprehension(x):
-    return np.sum(np.array([v for v in x]))
+    return np.sum(np.array([v * v for v in x]))
 
 
 @refused("`with`", "with open", 1.0)
@@ -260,9 +260,9 @@ def test_arguments_that_compiled_code_does_not_take_are_named(argument, fact):
 def test_compile_takes_functions_only():
     with pytest.raises(InputError, match="compile takes a Python function"):
         compile(np.sin)
+    namespace: dict[str, Any] = {}
+    exec("def made(x):\n    return x", namespace)
     with pytest.raises(InputError, match="the source of made cannot be read"):
-        namespace: dict[str, Any] = {}
-        exec("def made(x):\n    return x", namespace)
         compile(namespace["made"])
 
 
