@@ -862,3 +862,15 @@ def bisection(x):
     for _ in range(2):
         y = y - (y * y - x[0]) / (2 * y)
     return y * x[1]
+
+
+@program(np.array([1.0, 2.0, -3.0]))
+def zero_cotangent_that_changes(x):
+    s = 0.0
+    for i in range(3):
+        t = 0.0
+        for j in range(3):
+            t += x[j] * (i + 1)
+        if t < 10.0:
+            s = t
+    return s * s

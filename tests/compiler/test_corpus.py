@@ -17,10 +17,11 @@ from retrograde.compiler.reverse import Options
 
 LONG = "RETROGRADE_LONG" in os.environ
 
-ALL_OFF = Options(careful=True, recompute=False, rectangular=False, passes=())
+ALL_OFF = Options(careful=True, recompute=False, repeat=False, rectangular=False, passes=())
 SWITCHES = {
     "careful": Options(careful=True),
     "everything taped": Options(recompute=False),
+    "nothing run again": Options(repeat=False),
     "on stacks": Options(rectangular=False),
     "everything on stacks": Options(recompute=False, rectangular=False),
     "without passes": Options(passes=()),

@@ -67,8 +67,8 @@ class Writer:
             return self.op("where", made.args[0], *(0.0 if a == 0 else self.times(g, a) for a in made.args[1:]))
         if made is not None and made.fn == "neg":
             return self.op("neg", self.times(g, made.args[0]))
+        if self.careful:
+            return self.op("times", g, partial)
         if made is not None and made.fn == "/" and made.args[0] == 1:
-            product = self.op("/", g, made.args[1])
-        else:
-            product = self.op("*", g, partial)
-        return self.op("where", self.op("==", g, 0.0), 0.0, product) if self.careful else product
+            return self.op("/", g, made.args[1])
+        return self.op("*", g, partial)

@@ -54,6 +54,12 @@ import math
 import numpy as np
 {imports}
 
+def times(g, partial):
+    """The product, which is zero where g is zero, though the partial be infinite or NaN."""
+    product = g * partial
+    return 0.0 if g == 0.0 and product != product else product
+
+
 def grown(tape):
     """The tape with twice the space."""
     longer = np.empty(2 * tape.shape[0], tape.dtype)

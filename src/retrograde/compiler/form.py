@@ -238,11 +238,17 @@ class While(Statement):
 
 @dataclass(slots=True, eq=False)
 class If(Statement):
+    """`shortcut` says that without the test the result were the same: the body adds multiples of zero otherwise.
+
+    That holds for the value and not for its derivative, so the test has no place in a tangent.
+    """
+
     reads: ClassVar = ("cond",)
     blocks: ClassVar = ("then", "orelse")
     cond: Operand
     then: Block
     orelse: Block
+    shortcut: bool = False
 
 
 @dataclass(slots=True, eq=False)

@@ -77,6 +77,7 @@ AS_OPERATOR: dict[Any, str] = {
 # id          the same value                        where      cond, then, else
 # neg         minus                                 shape      (array, axis)
 # keep        (a, b): the value a, whose derivative is that of b
+# times       (g, p): g * p, but zero where g is zero and p is infinite or NaN
 # value       the same value, without its derivative
 # min, max    Python's own: the first of equals
 # real, imag, conj, complex
@@ -92,7 +93,23 @@ CONSTANT_BETWEEN_JUMPS = frozenset(
 )
 
 CHEAP = frozenset(
-    {"+", "-", "*", "neg", "id", "keep", "value", "where", "min", "max", "shape", "size", "np.absolute", "np.fabs"}
+    {
+        "+",
+        "-",
+        "*",
+        "neg",
+        "id",
+        "keep",
+        "value",
+        "times",
+        "where",
+        "min",
+        "max",
+        "shape",
+        "size",
+        "np.absolute",
+        "np.fabs",
+    }
 ) | {
     *COMPARISONS,
     *LOGICAL,
@@ -135,7 +152,7 @@ def result_type(fn: str, types: tuple[Type, ...]) -> Type:
     if fn in ("/", "np.divide"):
         joined = common(*types)
         return joined if joined.kind in "fc" else FLOAT
-    if fn in ("id", "keep", "value", "neg", "conj", "min", "max") or fn in ARITHMETIC:
+    if fn in ("id", "keep", "value", "times", "neg", "conj", "min", "max") or fn in ARITHMETIC:
         joined = common(*types)
         return INT if joined.kind in "bu" else joined
     dtypes = [np.dtype(t.dtype) for t in types]

@@ -48,6 +48,7 @@ def _cast(args: tuple[Operand, ...], emit: Emit) -> list[Operand]:
 
 _OF_THE_FORM: dict[str, Callable[[tuple[Operand, ...], Emit], list[Operand]]] = {
     "id": lambda args, emit: [1.0],
+    "times": lambda args, emit: [args[1], args[0]],
     "keep": lambda args, emit: [None, 1.0],
     "where": lambda args, emit: [None, emit("where", args[0], 1.0, 0.0), emit("where", args[0], 0.0, 1.0)],
     # The first of equals is what Python returns.

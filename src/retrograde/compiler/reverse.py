@@ -20,6 +20,7 @@ from retrograde.compiler.activity import Activity
 from retrograde.compiler.alias import Changes, Memory
 from retrograde.compiler.calculus import Writer
 from retrograde.compiler.form import (
+    BOOL,
     INT,
     Add,
     Alloc,
@@ -47,6 +48,7 @@ from retrograde.compiler.form import (
     Type,
     View,
     While,
+    clone,
     defs,
     free_names,
     substitute,
@@ -56,6 +58,7 @@ from retrograde.compiler.ops import has_derivative
 from retrograde.compiler.optimise import PASSES
 from retrograde.compiler.partials import partials
 from retrograde.compiler.recompute import Recompute
+from retrograde.compiler.reexecute import Iterations, is_worth_repeating, renaming
 
 
 @dataclass(frozen=True)
@@ -65,12 +68,14 @@ class Options:
     Attributes:
         careful: zero times infinity is zero.
         recompute: compute values again in the reverse sweep where that is cheap; otherwise tape them all.
+        repeat: run the iterations of a loop again in the reverse sweep where that is possible and likely to be cheaper.
         rectangular: tapes of known size are arrays; otherwise all are stacks.
         passes: the passes of optimise/ that are on.
     """
 
     careful: bool = False
     recompute: bool = True
+    repeat: bool = True
     rectangular: bool = True
     passes: tuple[str, ...] = PASSES
 
@@ -102,6 +107,14 @@ class Reverse(Writer):
         self.seeds: dict[int, str] = {}
         self.results: dict[int, str] = {}
         self.counts: dict[int, set[str]] = {}  # how often `while` loops ran, by the block in which they stand
+        self.around = list(walk(program.body))  # the statements among which loops stand
+        # Whether there are branches that decide what counts.
+        self.is_chosen = any(
+            isinstance(x, Set) and self.is_active(f"${x.cell}")
+            for s in walk(program.body)
+            if isinstance(s, If)
+            for x in walk(s.then + s.orelse)
+        )
         self.definition = {name: s for s in walk(program.body) for name in defs(s)}
 
     # --- the whole program ---------------------------------------------------------------------------------------
@@ -349,6 +362,11 @@ class Reverse(Writer):
     def loop(self, s: For | While) -> Block:
         out = self.out
         is_outermost = not self.loops.chain
+        if is_outermost and isinstance(s, For) and self.options.repeat and is_worth_repeating(s):
+            iterations = self.iterations(s)
+            if iterations.are_repeatable:
+                self.repeated(s, not iterations.are_unordered)
+                return [s]
         if is_outermost:
             inside = {name for x in walk([s]) for name in defs(x)}
             self.loops = Loops([], inside, [], self.options.rectangular and self.is_rectangular(s, inside))
@@ -361,7 +379,8 @@ class Reverse(Writer):
             run: Statement = For(s.var, s.low, s.high, forward, s.down)
             made = [run]
             if backward:
-                self.emit(For(s.var, s.low, s.high, backward, not s.down))
+                down = not (self.loops.is_rectangular and self.iterations(s).are_unordered)
+                self.unless_zero(s, For(s.var, s.low, s.high, backward, down, at=s.at))
         else:
             counter, count = self.program.new("count", INT), self.program.new("count", INT)
             run = While(s.test, s.cond, [*forward, Add(counter, 1)])
@@ -375,6 +394,48 @@ class Reverse(Writer):
             made = self.loops.before + made
             self.loops = Loops()
         return made
+
+    def iterations(self, s: For) -> Iterations:
+        return Iterations(self.program, s, self.memory, self.changes, self.around)
+
+    def unless_zero(self, s: For, adjoint: For) -> None:
+        """The adjoint of a loop. Where one cell is all that the loop writes, a zero cotangent of it needs no adjoint.
+
+        That pays where a branch decides whether the cell counts: the distance to a centre that is not the nearest.
+        """
+        written = {root for x in walk(s.body) for root in self.memory.writes(x) if self.is_active(root)}
+        sums = {f"${x.cell}" for x in walk(s.body) if isinstance(x, Add)}
+        others = [x for x in walk(s.body) if isinstance(x, Set) and f"${x.cell}" in written]
+        if len(written) != 1 or not written <= sums or others or not self.is_chosen:
+            self.emit(adjoint)
+            return
+        matters = self.program.new("matters", BOOL)
+        self.emit(Op(matters, "!=", (self.get(self.bar(written.pop())), 0.0)))
+        self.emit(If(matters, [adjoint], [], shortcut=True))
+
+    def repeated(self, s: For, down: bool) -> None:
+        """The adjoint of a loop that runs each iteration again, and then its adjoint."""
+        names = renaming(self.program, s.body)
+        body = clone(s.body, lambda n: names.get(n, n), lambda n: names[n])
+        for old, new in names.items():
+            if self.activity.is_active(old):
+                self.activity.active.add(new)
+        for x in walk(body):
+            for name in defs(x):
+                self.definition[name] = x
+            if isinstance(x, View):
+                self.memory.parents[x.dst] = x.array
+        out, outer = self.out, (self.changes, self.loops)
+        around = self.around
+        inside = {id(x) for x in walk(s.body)}
+        self.around = [*(x for x in around if id(x) not in inside), *walk(body)]
+        self.changes, self.loops = Changes(body, self.memory), Loops()
+        forward, backward = self.block(body)
+        (self.changes, self.loops), self.around = outer, around
+        self.out, self.at = out, s.at
+        self.program.notes.append(f"runs again: {_line(s)}")
+        if backward:
+            self.emit(For(s.var, s.low, s.high, forward + backward, down))
 
     def is_rectangular(self, s: For | While, inside: set[str]) -> bool:
         """Whether the number of iterations of all loops inside is known before the outermost begins."""
@@ -456,6 +517,10 @@ class Reverse(Writer):
             for loop in self.loops.chain
         )
         return self.out
+
+
+def _line(s: Statement) -> str:
+    return f"line {s.at.line}" if s.at else "a loop"
 
 
 _ADJOINTS: dict[type, Callable[..., None]] = {

@@ -87,6 +87,8 @@ class Tangent(Writer):
             self.emit(For(s.var, s.low, s.high, self.block(s.body), s.down))
         elif isinstance(s, While):
             self.emit(While(self.block(s.test), s.cond, self.block(s.body)))
+        elif isinstance(s, If) and s.shortcut:
+            self.out += self.block(s.then)
         elif isinstance(s, If):
             self.emit(If(s.cond, self.block(s.then), self.block(s.orelse)))
         elif isinstance(s, Return):

@@ -343,7 +343,7 @@ class Expressions(Indexing):
         cell = self.program.new("choice", ops.common(*(self.type_of(v) for v in values)))
         for block, value in zip(blocks, values, strict=True):
             block.append(Set(cell, self.cast(value, self.program.types[cell]), at=self.at))
-        self.emit(If(cond, *blocks))
+        self.emit(If(cond, blocks[0], blocks[1]))
         return self.get(cell)
 
     # --- attributes and subscripts -------------------------------------------------------------------------------

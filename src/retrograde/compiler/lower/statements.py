@@ -476,7 +476,7 @@ class Statements(Expressions):
             results.append((frame.returned, frame.result, frame.env))
             paths.append(frame.surely)
         frame.surely = paths[0] & paths[1]
-        made = If(cond, *blocks)
+        made = If(cond, blocks[0], blocks[1])
         self.emit(made)
         then_returned, else_returned = (r[0] for r in results)
         if frame.path and (then_returned or else_returned):

@@ -1,0 +1,150 @@
+"""Loops whose iterations the reverse sweep runs again, one at a time, instead of taping what they computed.
+
+An iteration can be run again if it reads what it read the first time. That is so if nothing it reads has been written
+since, but for cells and buffers that each iteration writes before it reads them. Such loops over points, observations
+or samples then need no tape of a length that grows with their number.
+"""
+
+from __future__ import annotations
+
+from retrograde.compiler.alias import Changes, Memory
+from retrograde.compiler.form import (
+    Add,
+    Alloc,
+    Block,
+    Copy,
+    Fill,
+    For,
+    If,
+    Increase,
+    Load,
+    Operand,
+    Pop,
+    PopArray,
+    Program,
+    Push,
+    Set,
+    Stack,
+    Statement,
+    Store,
+    Swap,
+    While,
+    blocks_of,
+    names_in,
+    walk,
+)
+
+_NOT_AGAIN = (Swap, Push, Pop, PopArray, Stack)
+
+
+class Iterations:
+    """What the iterations of a loop share; `around` are the statements among which it stands.
+
+    Attributes:
+        are_repeatable: whether each can be run again, on its own, in the reverse sweep.
+        are_unordered: whether their adjoints may run in any order.
+    """
+
+    def __init__(self, program: Program, loop: For, memory: Memory, changes: Changes, around: list[Statement]) -> None:
+        self.program = program
+        self.loop = loop
+        self.memory = memory
+        self.changes = changes
+        self.around = around
+        self.own = {s.dst for s in walk(loop.body) if isinstance(s, Alloc | Copy)}
+        self.written = memory.all_writes(loop.body) - self.own
+        self.read = memory.all_reads(loop.body) - self.own
+        are_independent = (
+            not any(isinstance(s, _NOT_AGAIN) for s in walk(loop.body))
+            and self.is_self_contained(loop.body, set()) is not None
+        )
+        self.are_repeatable = are_independent and not any(
+            changes.may_change_after(root, loop) for root in self.read - self.written
+        )
+        self.are_unordered = are_independent and self.can_reorder()
+
+    def is_self_contained(self, block: Block, done: set[str]) -> set[str] | None:
+        """What a block has surely written in full, with what was `done`; None if it reads what it has not yet written."""
+        done = set(done)
+        for s in block:
+            if any(root in self.written and root not in done for root in self.memory.reads(s)):
+                return None
+            if isinstance(s, Set):
+                done.add(f"${s.cell}")
+            elif isinstance(s, Fill) and s.array == self.memory.root(s.array):
+                done.add(s.array)
+            inner = [self.is_self_contained(b, done) for b in blocks_of(s)]
+            if any(found is None for found in inner):
+                return None
+            if isinstance(s, If):
+                done |= inner[0] & inner[1]  # type: ignore[operator]
+            elif isinstance(s, For):
+                done |= self.filled_by(s)
+        return done
+
+    def filled_by(self, loop: For) -> set[str]:
+        """The buffers of which a nest of loops writes every element."""
+        filled: set[str] = set()
+
+        def look(block: Block, loops: tuple[For, ...]) -> None:
+            for s in block:
+                if isinstance(s, Store) and s.array == self.memory.root(s.array):
+                    dims = self.program.dims[s.array]
+                    if len(dims) == len(loops) and all(
+                        i == x.var and x.low == 0 and x.high == n for i, x, n in zip(s.index, loops, dims, strict=True)
+                    ):
+                        filled.add(s.array)
+                elif isinstance(s, For):
+                    look(s.body, (*loops, s))
+
+        look(loop.body, (loop,))
+        return filled
+
+    def can_reorder(self) -> bool:
+        """Whether no place gets its last value from a certain iteration."""
+        inside = {id(s) for s in walk(self.loop.body)}
+        read_outside = {root for s in self.around if id(s) not in inside for root in self.memory.reads(s)}
+        for root in self.written:
+            writers = [s for s in walk(self.loop.body) if root in self.memory.writes(s)]
+            if all(isinstance(s, Add | Increase) for s in writers):
+                continue  # sums commute
+            if root.startswith("$"):
+                if root in read_outside:
+                    return False
+            elif (root in read_outside or root in self.program.params) and not self.is_spread(root):
+                return False
+        return True
+
+    def is_spread(self, root: str) -> bool:
+        """Whether each iteration touches elements of its own: all accesses have one index, with the loop's variable."""
+        indices = {
+            (s.array, s.index)
+            for s in walk(self.loop.body)
+            if isinstance(s, Load | Store | Increase) and self.memory.root(s.array) == root
+        }
+        return len(indices) == 1 and all(self.loop.var in index for _, index in indices)
+
+
+def is_worth_repeating(loop: For) -> bool:
+    """Whether running an iteration again is likely to cost less than its tape."""
+    return any(isinstance(s, For | While | Alloc | Copy) for s in walk(loop.body))
+
+
+def renaming(program: Program, block: Block) -> dict[str, str]:
+    """New names for all that a block defines."""
+    names: dict[str, str] = {}
+    for s in walk(block):
+        for name in _defined(s):
+            names[name] = program.new(name, program.types[name])
+    for name, new in names.items():
+        if name in program.dims:
+            program.set_dims(new, tuple(_renamed(n, names) for n in program.dims[name]))
+    return names
+
+
+def _renamed(operand: Operand, names: dict[str, str]) -> Operand:
+    return names.get(operand, operand) if isinstance(operand, str) else operand
+
+
+def _defined(s: Statement) -> list[str]:
+    return [name for f in s.defines for name in names_in(getattr(s, f))]
