@@ -21,6 +21,7 @@ ALL_OFF = Options(careful=True, recompute=False, repeat=False, rectangular=False
 SWITCHES = {
     "careful": Options(careful=True),
     "everything taped": Options(recompute=False),
+    "two sweeps": Options(one_sweep=False),
     "nothing run again": Options(repeat=False),
     "on stacks": Options(rectangular=False),
     "everything on stacks": Options(recompute=False, rectangular=False),

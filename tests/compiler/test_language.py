@@ -10,6 +10,7 @@ import pytest
 from compiler.harness import specialised
 
 from retrograde import InputError, LanguageError, compile
+from retrograde.compiler.specialisation import Which
 
 REFUSED: list[Any] = []
 X = np.array([0.5, 1.5, 2.5])
@@ -276,7 +277,7 @@ def sometimes_bound(x, n):
 
 def test_a_name_that_was_not_bound_on_the_path_taken_raises_pythons_error():
     of = specialised(sometimes_bound, (2.0, 6))
-    run = of.native(of.variant(frozenset()), "T", 0, False)
+    run = of.native(of.variant(frozenset()), Which("T", 0))
     assert run(2.0, 6, 1.0) == (100.0, 100.0)
     for n, name in ((0, "y"), (3, "z")):
         with pytest.raises(UnboundLocalError, match=f"'{name}'"):

@@ -154,6 +154,21 @@ class Compiled(Native):
             self._bridges[id(specialisation)] = Bridge(specialisation)
         return self._bridges[id(specialisation)]
 
+    def _leaves_at(
+        self, of: Specialisation, arguments: dict[str, Any], places: tuple[int, ...]
+    ) -> frozenset[int] | None:
+        """The numbers of the leaves of some arguments; None if those are all that have derivatives."""
+        from retrograde.compiler.arguments import flat_types
+
+        found: set[int] = set()
+        start = 0
+        for place, name in enumerate(arguments):
+            count = len(list(flat_types(of.arguments[name])))
+            if place in places:
+                found.update(range(start, start + count))
+            start += count
+        return None if found >= set(of.inputs) else frozenset(found)
+
     # --- inside of traced functions ------------------------------------------------------------------------------
 
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -177,7 +192,9 @@ class Compiled(Native):
         """The integers and truth values among the results, and what is written into arrays of such."""
         given = {("x", i): plain(leaf) for i, leaf in enumerate(x)}
         given = {role: np.array(a) if role[1] in of.finals else a for role, a in given.items()}
-        found = of.run("J", 0, False, given)
+        from retrograde.compiler.specialisation import Which
+
+        found = of.run(Which("J", 0), given)
         for j in range(len(of.result_types)):
             results.setdefault(j, found["y", j])
 
@@ -194,20 +211,23 @@ class Compiled(Native):
 
     # --- transforms of the function itself -----------------------------------------------------------------------
 
-    def native_gradient(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NativeGradient | None:
-        """The value and the cotangents of the positional arguments, without any tracing (see trace/running.py)."""
-        specialisation, arguments = self._bound(args, kwargs)
-        of = specialisation
+    def native_gradient(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], places: tuple[int, ...]
+    ) -> NativeGradient | None:
+        """The value and the cotangents of some positional arguments, without any tracing (see trace/running.py)."""
+        from retrograde.compiler.specialisation import Which
+
+        of, arguments = self._bound(args, kwargs)
         if of.lowered.structure != of.result_types[0] if of.result_types else True:
             return None  # not one number: the transform says what is wrong with that
         if not of.outputs or of.result_types[0].is_array:
             return None
         leaves = self._leaves(of, arguments)
         given: dict[Any, Any] = {("x", i): leaf for i, leaf in enumerate(leaves)}
-        found = of.evaluate("T", 0, given | {("y_bar", 0): 1.0})
-        reached = of.program("T", 0).program.reached
-        names = of.program("J", 0).program.params
-        bars: list[Any] = [found.get(("x_bar", i)) if names[i] in reached else None for i in range(len(leaves))]
+        wanted = self._leaves_at(of, arguments, places)
+        found = of.evaluate("T", 0, given | {("y_bar", 0): 1.0}, wanted)
+        reached = of.program(Which("T", 0, False, wanted)).program.reached
+        bars: list[Any] = [found.get(("x_bar", i)) if of.params[i] in reached else None for i in range(len(leaves))]
         return NativeGradient(found["y", 0], _by_argument(of, arguments, bars)[: len(args)])
 
 

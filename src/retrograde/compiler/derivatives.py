@@ -24,6 +24,7 @@ from retrograde.compiler.reverse import Options, pullback_program
 from retrograde.compiler.tangent import tangent_program
 
 Role = tuple[Any, ...]
+Wanted = frozenset[int] | None
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,15 @@ def result_types(program: Program) -> list[Any]:
     return [program.types[v] for v in names_in(first.values)] if first else []
 
 
-def pullback(j0: Derivative, options: Options) -> Derivative:
-    """T_0."""
+def pullback(j0: Derivative, options: Options, wanted: Wanted = None) -> Derivative:
+    """T_0, with the cotangents of all leaves or of those that are wanted (and of arrays that are written)."""
     program = j0.program
-    inputs = [(i, p) for i, p in enumerate(program.params) if j0.params[i][0] == "x" and program.types[p].is_inexact]
+    written = written_params(program)
+    inputs = [
+        (i, p)
+        for i, p in enumerate(program.params)
+        if j0.params[i][0] == "x" and program.types[p].is_inexact and (wanted is None or i in wanted or p in written)
+    ]
     made = pullback_program(program, [p for _, p in inputs], f"{program.name}_pullback", options)
     tidy(made, options.passes)
     arrays = [("x_bar", i) for i, p in inputs if program.types[p].is_array]

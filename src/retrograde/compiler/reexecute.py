@@ -64,7 +64,7 @@ class Iterations:
         self.are_unordered = are_independent and self.can_reorder()
 
     def is_self_contained(self, block: Block, done: set[str]) -> set[str] | None:
-        """What a block has surely written in full, with what was `done`; None if it reads what it has not yet written."""
+        """What a block has surely written in full, with what was `done`; None if it reads what it writes later."""
         done = set(done)
         for s in block:
             if any(root in self.written and root not in done for root in self.memory.reads(s)):
@@ -114,6 +114,19 @@ class Iterations:
             elif (root in read_outside or root in self.program.params) and not self.is_spread(root):
                 return False
         return True
+
+    def sums(self) -> frozenset[str] | None:
+        """The cells that the iterations only add to, if nothing else that they write is read outside of the loop."""
+        inside = {id(s) for s in walk(self.loop.body)}
+        read_outside = {root for s in self.around if id(s) not in inside for root in self.memory.reads(s)}
+        sums: set[str] = set()
+        for root in self.written:
+            writers = [s for s in walk(self.loop.body) if root in self.memory.writes(s)]
+            if root.startswith("$") and root not in self.read and all(isinstance(s, Add) for s in writers):
+                sums.add(root[1:])
+            elif root in read_outside or root in self.program.params:
+                return None
+        return frozenset(sums)
 
     def is_spread(self, root: str) -> bool:
         """Whether each iteration touches elements of its own: all accesses have one index, with the loop's variable."""

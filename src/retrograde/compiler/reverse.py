@@ -54,6 +54,7 @@ from retrograde.compiler.form import (
     substitute,
     walk,
 )
+from retrograde.compiler.one_sweep import Again, without_first_runs
 from retrograde.compiler.ops import has_derivative
 from retrograde.compiler.optimise import PASSES
 from retrograde.compiler.partials import partials
@@ -69,6 +70,7 @@ class Options:
         careful: zero times infinity is zero.
         recompute: compute values again in the reverse sweep where that is cheap; otherwise tape them all.
         repeat: run the iterations of a loop again in the reverse sweep where that is possible and likely to be cheaper.
+        one_sweep: leave such a loop out of the forward sweep, where only the value needs it.
         rectangular: tapes of known size are arrays; otherwise all are stacks.
         passes: the passes of optimise/ that are on.
     """
@@ -76,6 +78,7 @@ class Options:
     careful: bool = False
     recompute: bool = True
     repeat: bool = True
+    one_sweep: bool = True
     rectangular: bool = True
     passes: tuple[str, ...] = PASSES
 
@@ -107,6 +110,7 @@ class Reverse(Writer):
         self.seeds: dict[int, str] = {}
         self.results: dict[int, str] = {}
         self.counts: dict[int, set[str]] = {}  # how often `while` loops ran, by the block in which they stand
+        self.again: list[Again] = []
         self.around = list(walk(program.body))  # the statements among which loops stand
         # Whether there are branches that decide what counts.
         self.is_chosen = any(
@@ -133,8 +137,9 @@ class Reverse(Writer):
             self.block_of[p] = id(body)
         forward, backward = self.block(body)
         program.reached = frozenset(p for p in self.inputs if p in self.activity.reaching)
+        forward, late = without_first_runs(forward, backward, self.again, set(self.results.values()))
         cells = [Set(bar, 0.0) for node, bar in self.bars.items() if node.startswith("$")]
-        last: Block = []
+        last: Block = late
         values: list[Operand] = []
         for cell in self.results.values():
             t = program.new(cell, program.types[cell])
@@ -365,7 +370,7 @@ class Reverse(Writer):
         if is_outermost and isinstance(s, For) and self.options.repeat and is_worth_repeating(s):
             iterations = self.iterations(s)
             if iterations.are_repeatable:
-                self.repeated(s, not iterations.are_unordered)
+                self.repeated(s, iterations)
                 return [s]
         if is_outermost:
             inside = {name for x in walk([s]) for name in defs(x)}
@@ -413,7 +418,7 @@ class Reverse(Writer):
         self.emit(Op(matters, "!=", (self.get(self.bar(written.pop())), 0.0)))
         self.emit(If(matters, [adjoint], [], shortcut=True))
 
-    def repeated(self, s: For, down: bool) -> None:
+    def repeated(self, s: For, iterations: Iterations) -> None:
         """The adjoint of a loop that runs each iteration again, and then its adjoint."""
         names = renaming(self.program, s.body)
         body = clone(s.body, lambda n: names.get(n, n), lambda n: names[n])
@@ -434,8 +439,13 @@ class Reverse(Writer):
         (self.changes, self.loops), self.around = outer, around
         self.out, self.at = out, s.at
         self.program.notes.append(f"runs again: {_line(s)}")
-        if backward:
-            self.emit(For(s.var, s.low, s.high, forward + backward, down))
+        if not backward:
+            return
+        adjoint = For(s.var, s.low, s.high, forward + backward, not iterations.are_unordered)
+        self.emit(adjoint)
+        sums = iterations.sums()
+        if iterations.are_unordered and sums is not None and self.options.one_sweep:
+            self.again.append(Again(s, adjoint, sums))
 
     def is_rectangular(self, s: For | While, inside: set[str]) -> bool:
         """Whether the number of iterations of all loops inside is known before the outermost begins."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from retrograde.compiler import derivatives, native
-from retrograde.compiler.derivatives import Derivative, Role, finished
+from retrograde.compiler.derivatives import Derivative, Role, Wanted, finished
 from retrograde.compiler.emit import emit
 from retrograde.compiler.form import Type
 from retrograde.compiler.lower.builder import BROADCAST
@@ -25,6 +25,21 @@ Ones = frozenset[tuple[str, int]]
 DEFAULT = Options()
 
 
+class Which(NamedTuple):
+    """One of the programs of derivatives.py.
+
+    Attributes:
+        kind, order: J or T, and the number of directions.
+        careful: with products in which zero times infinity is zero.
+        wanted: the leaves whose cotangents are wanted; None for all.
+    """
+
+    kind: str
+    order: int
+    careful: bool = False
+    wanted: Wanted = None
+
+
 class Variant:
     """The programs of a function for one set of argument types.
 
@@ -35,26 +50,28 @@ class Variant:
     def __init__(self, lowered: Lowered, options: Options) -> None:
         self.lowered = lowered
         self.options = options
-        j0 = derivatives.primal(lowered, options.passes)
-        self.programs: dict[tuple[str, int, bool], Derivative] = {("J", 0, False): j0, ("J", 0, True): j0}
-        self.natives: dict[tuple[str, int, bool], Callable[..., Any]] = {}
+        self.j0 = derivatives.primal(lowered, options.passes)
+        self.programs: dict[Which, Derivative] = {}
+        self.natives: dict[Which, Callable[..., Any]] = {}
 
-    def program(self, kind: str, order: int, careful: bool = False) -> Derivative:
+    def program(self, which: Which) -> Derivative:
         """J or T of some order (see derivatives.py)."""
-        key = kind, order, careful
-        if key not in self.programs:
-            options = replace(self.options, careful=careful or self.options.careful)
-            if kind == "T" and order == 0:
-                made = derivatives.pullback(self.program("J", 0), options)
+        if (which.kind, which.order) == ("J", 0):
+            return self.j0
+        if which not in self.programs:
+            options = replace(self.options, careful=which.careful or self.options.careful)
+            if which.order == 0:
+                made = derivatives.pullback(self.j0, options, which.wanted)
             else:
-                made = derivatives.tangent(self.program(kind, order - 1, careful), order - 1, options)
-            self.programs[key] = made
-        return self.programs[key]
+                before = which._replace(order=which.order - 1)
+                made = derivatives.tangent(self.program(before), before.order, options)
+            self.programs[which] = made
+        return self.programs[which]
 
-    def text(self, kind: str, order: int, careful: bool = False) -> str:
-        made = self.program(kind, order, careful)
+    def text(self, which: Which) -> str:
+        made = self.program(which)
         # The function itself writes into its arguments, as the user wrote it.
-        return emit(finished(made, self.options.passes, copies=(kind, order) != ("J", 0)))
+        return emit(finished(made, self.options.passes, copies=made is not self.j0))
 
 
 class Specialisation:
@@ -82,7 +99,7 @@ class Specialisation:
         self.variants: dict[Ones, Variant] = {}
         first = self.variant(frozenset())
         self.lowered = first.lowered
-        j0 = first.program("J", 0)
+        j0 = first.j0
         program = j0.program
         self.params = program.params
         self.types = [program.types[p] for p, role in zip(program.params, j0.params, strict=True) if role[0] == "x"]
@@ -102,20 +119,20 @@ class Specialisation:
             self.variants[ones] = Variant(lowered, self.options)
         return self.variants[ones]
 
-    def program(self, kind: str, order: int, careful: bool = False) -> Derivative:
-        return self.variant(frozenset()).program(kind, order, careful)
+    def program(self, which: Which) -> Derivative:
+        return self.variant(frozenset()).program(which)
 
-    def text(self, kind: str, order: int, careful: bool = False) -> str:
-        return self.variant(frozenset()).text(kind, order, careful)
+    def text(self, kind: str, order: int) -> str:
+        return self.variant(frozenset()).text(Which(kind, order))
 
-    def native(self, variant: Variant, kind: str, order: int, careful: bool) -> Callable[..., Any]:
-        key = kind, order, careful
-        if key not in variant.natives:
-            name = variant.program(kind, order, careful).program.name
+    def native(self, variant: Variant, which: Which) -> Callable[..., Any]:
+        if which not in variant.natives:
+            name = variant.program(which).program.name
+            title = self.title(which.kind, which.order)
             decorate = None if self.is_plain else native.derivative_decorator(self.fastmath)
-            made = native.load(variant.text(kind, order, careful), name, self.title(kind, order), decorate)
-            variant.natives[key] = made if self.is_plain else native.Guarded(made, self.title(kind, order))
-        return variant.natives[key]
+            made = native.load(variant.text(which), name, title, decorate)
+            variant.natives[which] = made if self.is_plain else native.Guarded(made, title)
+        return variant.natives[which]
 
     def title(self, kind: str, order: int) -> str:
         what = {
@@ -128,22 +145,23 @@ class Specialisation:
 
     # --- values --------------------------------------------------------------------------------------------------
 
-    def evaluate(self, kind: str, order: int, given: dict[Role, Any]) -> dict[Role, Any]:
+    def evaluate(self, kind: str, order: int, given: dict[Role, Any], wanted: Wanted = None) -> dict[Role, Any]:
         """Run a program; `given` has what its parameters stand for, without what is zero.
 
         Returns: what its results stand for, and the arrays that it writes.
         """
         self.check_overlaps([given["x", i] for i in range(len(self.types))])
-        results = self.run(kind, order, False, given)
+        which = Which(kind, order, False, wanted)
+        results = self.run(which, given)
         if order or kind == "T":
             derived = (v for role, v in results.items() if role[0] != "y")
             if any(has_nan(v) for v in derived):
-                results = self.run(kind, order, True, given)
+                results = self.run(which._replace(careful=True), given)
         return results
 
-    def run(self, kind: str, order: int, careful: bool, given: dict[Role, Any]) -> dict[Role, Any]:
+    def run(self, which: Which, given: dict[Role, Any]) -> dict[Role, Any]:
         variant = self.variant(self.ones(given) if self.stretches else frozenset())
-        derivative = variant.program(kind, order, careful)
+        derivative = variant.program(which)
         program = derivative.program
         written = derivatives.written_params(program)
         args: list[Any] = []
@@ -162,12 +180,12 @@ class Specialisation:
                 results[role] = value
             args.append(value)
         try:
-            values = self.native(variant, kind, order, careful)(*args)
+            values = self.native(variant, which)(*args)
         except ValueError as error:
             if BROADCAST not in str(error) or self.stretches or not self.ones(given):
                 raise
             self.stretches = True
-            return self.run(kind, order, careful, given)
+            return self.run(which, given)
         results.update(zip(derivative.results, values or (), strict=True))
         return results
 

@@ -71,7 +71,7 @@ def value_and_gradient(
                 f"{name}(lambda: f(x, y), params)",
             )
         return _of_params(name, f, args[0], kwargs)
-    native = native_gradient(f, args, kwargs)
+    native = native_gradient(f, args, kwargs, tuple(range(len(args))))
     if native is not None:
         check_loss(native.value, name)
         return native.value, tuple(native.bars)
@@ -162,7 +162,7 @@ def _with_zeros(
     places = [number % len(args) for number in numbers]
     if len(set(places)) < len(places):
         raise InputError(f"argnums={argnums} names an argument twice")
-    native = native_gradient(f, args, kwargs)
+    native = native_gradient(f, args, kwargs, tuple(places))
     if native is not None:
         check_loss(native.value, name)
         filled = [_zeros_for_none(native.bars[i], args[i]) for i in places]

@@ -158,16 +158,22 @@ class NativeGradient(NamedTuple):
 class Native:
     """A function with derivatives of its own, for arguments that are not traced."""
 
-    def native_gradient(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NativeGradient | None:
+    def native_gradient(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], places: tuple[int, ...]
+    ) -> NativeGradient | None:
         """The value and the cotangents of the arguments in their structures, None where there is no path.
+
+        Those of other arguments than the ones at the `places` are not wanted.
 
         None for the whole where the function does not return one real number.
         """
         raise NotImplementedError
 
 
-def native_gradient(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NativeGradient | None:
+def native_gradient(
+    f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], places: tuple[int, ...]
+) -> NativeGradient | None:
     """What `f` itself knows of its gradient; None where it has to be traced."""
     if not isinstance(f, Native) or any(map(contains_traced, (*args, *kwargs.values()))):
         return None
-    return f.native_gradient(args, kwargs)
+    return f.native_gradient(args, kwargs, places)
