@@ -411,7 +411,8 @@ class Reverse(Writer):
         written = {root for x in walk(s.body) for root in self.memory.writes(x) if self.is_active(root)}
         sums = {f"${x.cell}" for x in walk(s.body) if isinstance(x, Add)}
         others = [x for x in walk(s.body) if isinstance(x, Set) and f"${x.cell}" in written]
-        if len(written) != 1 or not written <= sums or others or not self.is_chosen:
+        pops = any(isinstance(x, Pop) for x in walk([adjoint]))  # a stack must be emptied all the same
+        if len(written) != 1 or not written <= sums or others or pops or not self.is_chosen:
             self.emit(adjoint)
             return
         matters = self.program.new("matters", BOOL)
