@@ -874,3 +874,288 @@ def zero_cotangent_that_changes(x):
         if t < 10.0:
             s = t
     return s * s
+
+
+# --- independent and dependent iterations: what may run again, in which order, and what must be kept ------------------
+
+
+@program(np.array([0.4, 0.9, 1.3]), np.array([1.1, 0.6, 0.8]))
+def argument_changed_after_its_loop(x, y):
+    s = 0.0
+    for i in range(3):
+        t = 0.0
+        for j in range(3):
+            t += x[j] * y[i] * np.sin(x[j])
+        s += t * t
+    x[1] = s * x[1]
+    return s + x[1] * x[2]
+
+
+@program(np.array([0.4, 0.9, 1.3]), np.array([1.1, 0.6, 0.8]))
+def sum_that_decides(x, y):
+    s = 0.0
+    for i in range(3):
+        t = 0.0
+        for j in range(3):
+            t += x[j] * y[i]
+        s += t * t
+    if s > 0.1:
+        r = s * x[0]
+    else:
+        r = s
+    for i in range(3):
+        for j in range(2):
+            r += y[j] * s * x[i]
+    return r
+
+
+@program(np.array([0.4, 0.9, 1.3]), np.array([1.1, 0.6, 0.8]))
+def filled_then_read(x, y):
+    out = np.zeros(3)
+    for i in range(3):
+        t = 1.0
+        for j in range(3):
+            t = t * x[j] + y[i]
+        out[i] = t * t
+    return np.sum(out * out) * out[1]
+
+
+@program(np.array([0.4, 0.9, 1.3]), np.array([1.1, 0.6, 0.8]))
+def last_of_all_iterations(x, y):
+    last = 0.0
+    for i in range(3):
+        t = 0.0
+        for j in range(i + 1):
+            t += x[j] * y[i]
+        last = t * t
+    return last * x[0]
+
+
+@program(np.array([0.4, 0.9, 1.3]), np.array([1.1, 0.6, 0.8]))
+def one_element_written_again(x, y):
+    out = np.zeros(2)
+    for i in range(3):
+        t = 0.0
+        for j in range(3):
+            t += x[j] * y[i]
+        out[0] = t * t
+        out[i % 2] = t
+    return out[0] * out[1] + out[1] ** 2
+
+
+@program(np.array([0.4, 0.9, 1.3]), np.array([1.1, 0.6, 0.8]))
+def scratch_filled_in_part(x, y):
+    w = np.zeros(3)
+    s = 0.0
+    for i in range(3):
+        for j in range(i, 3):
+            w[j] = x[j] * y[i]
+        for j in range(3):
+            s += w[j] * w[j] * y[j]
+    return s
+
+
+@program(np.array([0.4, 0.9, 1.3]), np.array([1.1, 0.6, 0.8]))
+def scratch_read_after_its_loop(x, y):
+    w = np.empty(3)
+    s = 0.0
+    for i in range(3):
+        for j in range(3):
+            w[j] = x[j] * y[i]
+        for j in range(3):
+            s += w[j] * w[j]
+    return s * w[1] * w[2]
+
+
+@program(np.array([0.4, 0.9, 1.3]), np.array([1.1, 0.6, 0.8]))
+def while_inside_of_for(x, y):
+    s = 0.0
+    for i in range(3):
+        t = x[i]
+        while t < 3.0:
+            t = t * 1.7 + y[i]
+        s += t * t
+    return np.log(s)
+
+
+@program(np.array([0.4, 0.9, 1.3]), np.array([1.1, 0.6, 0.8]))
+def loop_in_a_branch_in_a_loop(x, y):
+    s = 0.0
+    for i in range(3):
+        if x[i] > 0.5:
+            t = 0.0
+            for j in range(3):
+                t += x[j] * np.exp(y[i])
+            s += t
+        else:
+            s += x[i] * 3.0
+    return s * s
+
+
+@program(np.array([0.4, 0.9, 1.3]), np.array([1.1, 0.6, 0.8]))
+def several_sums(x, y):
+    s = 0.0
+    p = 0.0
+    for i in range(3):
+        t = 0.0
+        for j in range(3):
+            t += x[j] * y[i]
+        s += t
+        p += t * t
+    q = 0.0
+    for i in range(3):
+        t = 0.0
+        for j in range(3):
+            t += x[j] + y[i]
+        q += t * t
+    return s * p / q + s
+
+
+@program(np.array([0.4, 0.9, 1.3]), np.array([1.1, 0.6, 0.8]))
+def argument_scaled_by_a_sum(x, y):
+    for i in range(3):
+        t = 0.0
+        for j in range(3):
+            t += y[j] * (i + 1)
+        x[i] = x[i] * t
+    return np.sum(x * y)
+
+
+@program(np.array([0.4, 0.9, 1.3]), np.array([1.1, 0.6, 0.8]))
+def rows_and_columns_as_views(x, y):
+    a = np.zeros((3, 3))
+    for i in range(3):
+        row = a[i]
+        for j in range(3):
+            row[j] = x[j] * y[i]
+    s = 0.0
+    for i in range(3):
+        r = a[i]
+        c = a[:, i]
+        for j in range(3):
+            s += r[j] * c[j]
+    return s
+
+
+@program(np.array([0.4, 0.9, 1.3]), np.array([1.1, 0.6, 0.8]))
+def carried_through_an_array(x, y):
+    w = x.copy()
+    s = 0.0
+    for i in range(3):
+        t = 0.0
+        for j in range(3):
+            t += w[j] * y[i]
+        w[i] = t * 0.5
+        s += t
+    return s * w[0]
+
+
+@program(np.array([0.4, 0.9, 1.3]), np.array([1.1, 0.6, 0.8]))
+def three_deep_with_an_extreme(x, y):
+    s = 0.0
+    for i in range(3):
+        u = np.zeros(3)
+        for j in range(3):
+            v = 0.0
+            for k in range(3):
+                v += x[k] * y[j] * (i + 1)
+            u[j] = v * v
+        m = np.max(u)
+        s += m + np.log(np.sum(np.exp(u - m)))
+    return s
+
+
+@program(np.array([0.4, 0.9, 1.3]), np.array([1.1, 0.6, 0.8]))
+def break_inside_of_an_independent_loop(x, y):
+    s = 0.0
+    for i in range(3):
+        t = 0.0
+        for j in range(3):
+            t += x[j] * y[i]
+            if t > 1.2:
+                break
+        s += t * t
+    return s
+
+
+@program(np.array([0.4, 0.9, 1.3]), np.array([1.1, 0.6, 0.8]))
+def return_from_a_loop_of_loops(x, y):
+    s = 0.0
+    for i in range(3):
+        t = 0.0
+        for j in range(3):
+            t += x[j] * y[i]
+        if t > 100.0:
+            return s
+        s += t * t
+    return s * s
+
+
+@program(np.array([0.4, 0.9, 1.3]), np.array([1.1, 0.6, 0.8]))
+def scalar_changed_between_loops(x, y):
+    a = x[0] * 2.0
+    s = 0.0
+    for i in range(3):
+        for j in range(3):
+            s += a * x[j] * y[i]
+    a = a * s
+    for i in range(3):
+        for j in range(3):
+            s += a * x[j] * y[i]
+    return s
+
+
+@program(np.array([0.4, 0.9, 1.3]), np.array([1.1, 0.6, 0.8]))
+def outer_loop_that_does_not_run(x, y):
+    s = x[0]
+    for i in range(0):
+        for j in range(3):
+            s += x[j]
+    return s * y[0]
+
+
+@program(np.array([0.4, 0.9, 1.3]), np.array([1.1, 0.6, 0.8]))
+def rebound_to_its_own_reverse(x, y):
+    z = x * 1.0
+    for k in range(3):
+        z = z[::-1] * y + z
+    return z
+
+
+@program(np.array([0.4, 0.9, 1.3]), np.array([1.1, 0.6, 0.8]))
+def scalars_swapped_in_two_loops(x, y):
+    a = x[0]
+    b = y[0]
+    for i in range(3):
+        for j in range(2):
+            a, b = b * x[i], a + y[j]
+    return a * b
+
+
+@program(np.array([0.4, 0.9, 1.3]), np.array([1.1, 0.6, 0.8]))
+def overlapping_views_added_to(x, y):
+    z = np.zeros(4)
+    z[1:] += x
+    z[:-1] += y
+    z[1:] = z[:-1] * z[1:]
+    return z
+
+
+@program(np.array([0.4, 0.9, 1.3]), np.array([1.1, 0.6, 0.8]))
+def slices_on_both_sides(x, y):
+    z = x.copy()
+    z[1:] += z[:-1]
+    z[:-1] = z[1:] * y[1:]
+    return z
+
+
+@program(np.array([0.4, 0.9, 1.3]), np.array([1.1, 0.6, 0.8]))
+def overwritten_only_sometimes(x, y):
+    s = 1.0
+    for i in range(3):
+        t = s * x[i]
+        if t > 1.0:
+            s = t
+            t = y[i]
+        s = s + t
+    return s

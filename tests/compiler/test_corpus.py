@@ -30,7 +30,15 @@ SWITCHES = {
 }
 
 # Programs that the eager engine does not take, or whose outputs are arrays that they write into.
-NOT_EAGER = {"in_place_argument", "single_precision", "result_is_the_argument", "nothing_returned", "no_path"}
+NOT_EAGER = {
+    "in_place_argument",
+    "single_precision",
+    "result_is_the_argument",
+    "nothing_returned",
+    "no_path",
+    "argument_changed_after_its_loop",
+    "argument_scaled_by_a_sum",
+}
 
 THROUGH_NUMBA = (
     "elementary_functions branches_in_a_loop newton_in_a_while_loop triangular_loops return_from_nested_loops "
