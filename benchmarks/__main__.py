@@ -19,13 +19,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from .harness import Report, Row
+from .harness import Report, Row, Table
 
 NAMES = (
     "eager_overhead",
     "read_loop",
     "fill_loop",
     "primal_ratio",
+    "rule_speed",
+    "coverage",
     "memory_per_op",
     "sparse",
     "taylor",
@@ -99,35 +101,36 @@ def cells(report: Report, row: Row) -> tuple[str, ...]:
     return row.race, row.name, figure(row.best), figure(row.median), row.unit, compared, str(row.rounds or "")
 
 
-def show_table(title: str, lines: list[tuple[str, ...]]) -> None:
+def show_table(title: str, table: Table) -> None:
     """With rich where it is installed, in plain text where it is not."""
     try:
+        import rich.table
         from rich.console import Console
-        from rich.table import Table
         from rich.text import Text
     except ImportError:
-        widths = [max(map(len, column)) for column in zip(HEADER, *lines, strict=True)]
+        widths = [max(map(len, column)) for column in zip(table.header, *table.lines, strict=True)]
         print(title)
-        for line in [HEADER, *lines]:
+        for line in [table.header, *table.lines]:
             print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
         return
     # A Text is not searched for markup, which x[i] would be taken for.
-    table = Table(title=Text(title), title_justify="left")
-    for i, head in enumerate(HEADER):
-        table.add_column(head, justify="right" if i in NUMBERS else "left", no_wrap=True)
+    shown = rich.table.Table(title=Text(title), title_justify="left")
+    for i, head in enumerate(table.header):
+        shown.add_column(head, justify="right" if i in table.numbers else "left", no_wrap=True)
+    several = len({line[0] for line in table.lines}) < len(table.lines)
     before = ""
-    for race, *rest in lines:
-        if race != before:
-            table.add_section()
-        table.add_row(*map(Text, (race if race != before else "", *rest)))
+    for race, *rest in table.lines:
+        if several and race != before:
+            shown.add_section()
+        shown.add_row(*map(Text, (race if race != before else "", *rest)))
         before = race
     # Where there is no terminal to ask, rich assumes 80 columns and cuts the figures.
-    Console(width=None if sys.stdout.isatty() else 110).print(table)
+    Console(width=None if sys.stdout.isatty() else 110).print(shown)
 
 
 def show(report: Report) -> None:
     print()
-    show_table(report.title, [cells(report, row) for row in report.rows])
+    show_table(report.title, report.table or Table(HEADER, [cells(report, row) for row in report.rows], NUMBERS))
     absent: dict[tuple[str, str], list[str]] = {}
     for row in report.rows:
         if row.note:

@@ -82,12 +82,23 @@ class Verdict:
     """None where a contender is missing."""
 
 
+@dataclass(frozen=True)
+class Table:
+    """How a report is shown where one line for each row would not be read."""
+
+    header: tuple[str, ...]
+    lines: list[tuple[str, ...]]
+    numbers: tuple[int, ...]
+    """The columns that are aligned to the right."""
+
+
 @dataclass
 class Report:
     title: str
     rows: list[Row]
     targets: list[Target]
     notes: list[str] = field(default_factory=list)
+    table: Table | None = None
 
     def verdicts(self) -> list[Verdict]:
         return [target.verdict(self.rows) for target in self.targets]

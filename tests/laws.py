@@ -135,6 +135,19 @@ def cotangents_have_the_shapes_of_the_arguments(rule: Rule, point: Point) -> Non
             assert np.shape(y_dot) == np.shape(part), f"tangent of shape {np.shape(y_dot)} for {np.shape(part)}"
 
 
+def together_is_the_function_and_its_pullback(rule: Rule, point: Point) -> None:
+    if not isinstance(rule, General) or rule.together is None or not point.leaves:
+        return
+    _, y, _, y_bar = _seeded(rule, point)
+    args, kwargs = point.call()
+    value, pull = rule.together(*args, **kwargs)
+    np.testing.assert_array_equal(value, y, err_msg="value of the two together")
+    assert type(value) is type(y), f"together gives a {type(value)}, the function a {type(y)}"
+    wanted = rule.pullback(y, *args, **kwargs)(y_bar)
+    for _ in range(2):
+        _close(pull(y_bar), wanted, 1e-14, "pull of the two together")
+
+
 def inputs_are_not_changed(rule: Rule, point: Point) -> None:
     """Arguments, result and cotangent are read-only here, so that a rule which writes into them raises."""
     if isinstance(rule, Composed) or not point.leaves:
@@ -177,6 +190,7 @@ LAWS: list[Callable[[Rule, Point], None]] = [
     pullback_is_the_adjoint_of_the_pushforward,
     inputs_are_not_changed,
     pull_can_be_called_twice,
+    together_is_the_function_and_its_pullback,
     zero_cotangent_gives_zero,
 ]
 
@@ -246,6 +260,8 @@ def formulas_name_the_functions_parameters(rule: Rule) -> None:
     else:
         return
     lists = [list(inspect.signature(formula).parameters.values())[skip:] for formula in formulas]
+    if isinstance(rule, General) and rule.together is not None:
+        lists.append(list(inspect.signature(rule.together).parameters.values()))
     for other in lists[1:]:
         assert [p.name for p in other] == [p.name for p in lists[0]], "the formulas do not have the same parameters"
     theirs = _parameters(rule.function)

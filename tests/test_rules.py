@@ -212,6 +212,18 @@ WRONG = {
         General(np.square, (0,), two_cotangents_for_one, square_pushforward, at=unary),
         "cotangents_have_the_shapes_of_the_arguments",
     ),
+    "together with a function of another value": (
+        General(
+            np.square, (0,), square_pullback, square_pushforward, lambda x: (x, square_pullback(x * x, x)), at=unary
+        ),
+        "together_is_the_function_and_its_pullback",
+    ),
+    "together with another pullback": (
+        General(
+            np.square, (0,), square_pullback, square_pushforward, lambda x: (x * x, lambda y_bar: (y_bar,)), at=unary
+        ),
+        "together_is_the_function_and_its_pullback",
+    ),
     "parameter of another name": (
         Linear(np.flip, (0,), (lambda y_bar, a, axis=None: np.flip(y_bar, axis),), at=LINES),
         "formulas_name_the_functions_parameters",

@@ -6,6 +6,7 @@ form, so a formula serves here as it does in the eager modes.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -35,7 +36,7 @@ def partials(fn: str, args: tuple[Operand, ...], y: Operand, wanted: tuple[bool,
         if not want:
             found.append(None)
         elif callable(partial):
-            names = partial.__code__.co_varnames[: partial.__code__.co_argcount]
+            names = inspect.signature(partial).parameters
             found.append(_operand(partial(*(_symbol(values[n], emit) for n in names))))
         else:
             found.append(None if partial == 0 else partial)

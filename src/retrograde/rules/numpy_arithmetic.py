@@ -6,31 +6,21 @@ from typing import Any
 
 import numpy as np
 
+from retrograde.rules.numpy_reductions import is_normal, is_plain
 from retrograde.rules.points import call, real
-from retrograde.rules.table import composed, elementwise
-
-
-def inverse(x: Any) -> Any:
-    """1 / x, infinite at zero also for a Python float, of which the operator alone would raise.
-
-    `np.divide` always gives that, but costs a Python float twenty times as much.
-    """
-    try:
-        return 1 / x
-    except ZeroDivisionError:
-        return np.divide(1.0, x)
-
+from retrograde.rules.products import has_nan
+from retrograde.rules.table import Elementwise, composed, elementwise, multiple, one_over
 
 elementwise(np.add, 1.0, 1.0, at=[real(-3, 3), real(-3, 3)])
 elementwise(np.subtract, 1.0, -1.0, at=[real(-3, 3), real(-3, 3)])
 elementwise(np.multiply, lambda b: b, lambda a: a, at=[real(-3, 3), real(-3, 3)])
-elementwise(np.divide, lambda b: inverse(b), lambda y, b: -y / b, at=[real(-3, 3), real(0.5, 3)])
+elementwise(np.divide, one_over(lambda b: b), lambda y, b: -y / b, at=[real(-3, 3), real(0.5, 3)])
 elementwise(np.negative, -1.0, at=[real(-3, 3)])
 elementwise(np.positive, 1.0, at=[real(-3, 3)])
 elementwise(np.reciprocal, lambda y: -y * y, at=[real(0.5, 3)])
-elementwise(np.square, lambda x: 2 * x, at=[real(-3, 3)])
-elementwise(np.sqrt, lambda y: 0.5 / y, at=[real(0.1, 9)])
-elementwise(np.cbrt, lambda y: 1 / (3 * y * y), at=[real(0.1, 9)])
+elementwise(np.square, multiple(2.0, lambda x: x), at=[real(-3, 3)])
+elementwise(np.sqrt, multiple(0.5, one_over(lambda y: y)), at=[real(0.1, 9)])
+elementwise(np.cbrt, one_over(lambda y: 3 * y * y), at=[real(0.1, 9)])
 
 
 # --- Remainders: a = quotient · b + remainder, and the quotient is constant between its jumps ----------
@@ -52,31 +42,46 @@ composed(np.divmod, divmod_body, at=[call(real(2.3, 2.8, 2, 3), real(1, 1.1, 3))
 # --- Powers --------------------------------------------------------------------------------------------
 
 
-def power_in_base(a: Any, b: Any) -> Any:
-    """∂aᵇ/∂a = b·aᵇ⁻¹, with 0·0⁻¹ = 0, so that a⁰ is a constant at zero too.
+def power_in_base(y: Any, a: Any, b: Any) -> Any:
+    """∂aᵇ/∂a = b·aᵇ⁻¹ = b·y/a, with 0·0⁻¹ = 0, so that a⁰ is a constant at zero too.
 
-    A Python number is a constant exponent whatever is being differentiated, and the commonest: it is told apart so
-    that low powers need no general power. `b - 1.0` keeps integers off NumPy's integer powers, which take no
-    negative exponent.
+    The quotient needs no second power. It is used on plain arrays only, as in `numpy_reductions._products_of_others`.
     """
     if type(b) is int or type(b) is float:
-        if b == 0:
-            return 0.0
-        if b == 1:
-            return 1.0
-        if b == 2:
-            return 2 * a
-        if b == 3:
-            return 3 * (a * a)
-        return b * np.power(a, b - 1.0)
+        return power_of_number(a, b)
+    if is_plain(a) and is_plain(b) and is_normal(y):
+        slope = b * y / a
+        if not has_nan(slope):  # as at 0⁰
+            return slope
     constant = (a == 0) & (b == 0)
     return b * np.power(np.where(constant, 1.0, a), np.where(constant, 1.0, b - 1.0))
 
 
+def power_of_number(a: Any, b: Any) -> Any:
+    """∂aᵇ/∂a for an exponent that is a Python number, a constant whatever is being differentiated, and the commonest.
+
+    Low powers need no general one. `b - 1.0` keeps integers off NumPy's integer powers, which take no negative
+    exponent.
+    """
+    if b == 0:
+        return 0.0
+    if b == 1:
+        return 1.0
+    if b == 2:
+        return 2 * a
+    if b == 3:
+        return 3 * (a * a)
+    return b * np.power(a, b - 1.0)
+
+
 def power_in_exponent(y: Any, a: Any, b: Any) -> Any:
     """∂aᵇ/∂b = aᵇ·log a, where 0ᵇ stays 0 for b > 0; the same is said of the corner 0⁰."""
-    return y * np.log(np.where((a == 0) & (np.real(b) >= 0), 1.0, a))
+    zero = a == 0
+    return y * np.log(a if is_plain(zero) and not np.any(zero) else np.where(zero & (np.real(b) >= 0), 1.0, a))
 
+
+POWER_OF_NUMBER = Elementwise(np.power, (power_of_number, 0.0))
+"""The rule of `a ** 3`, which does not keep the result as that of `np.power` does."""
 
 elementwise(np.power, power_in_base, power_in_exponent, at=[real(0.3, 2), real(-2, 3)])
 elementwise(np.float_power, power_in_base, power_in_exponent, at=[real(0.3, 2), real(-2, 3)])
@@ -87,6 +92,8 @@ elementwise(np.float_power, power_in_base, power_in_exponent, at=[real(0.3, 2), 
 
 def _cosine(a: Any, y: Any) -> Any:
     """a / y, and 0 at the origin, where the length has a kink."""
+    if is_plain(y) and np.all(y):
+        return a / y
     origin = y == 0
     return np.where(origin, 0.0, a / np.where(origin, 1.0, y))
 

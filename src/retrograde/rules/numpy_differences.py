@@ -7,11 +7,43 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
+from retrograde.rules.numpy_indexing import dispatched
 from retrograde.rules.numpy_scans import Axis, cut
 from retrograde.rules.points import call, complex_, distinct, real
-from retrograde.rules.table import composed
+from retrograde.rules.table import Like, composed, linear
 
 _NONE = np._NoValue
+
+
+@dispatched
+def steps(x: Any, axis: Axis) -> Any:
+    """x[i+1] − x[i] along an axis."""
+    return cut(x, axis, 1) - cut(x, axis, None, -1)
+
+
+@dispatched
+def steps_back(y: Any, axis: Axis) -> Any:
+    """y[i−1] − y[i] along an axis, where what stands outside of y is zero: the adjoint of `steps`."""
+    z = np.empty((*y.shape[:axis], y.shape[axis] + 1, *y.shape[axis + 1 :]), y.dtype)
+    if y.shape[axis] == 0:
+        return np.zeros_like(z)
+    cut(z, axis, None, 1)[...] = -cut(y, axis, None, 1)
+    cut(z, axis, -1)[...] = cut(y, axis, -1)
+    np.subtract(cut(y, axis, None, -1), cut(y, axis, 1), out=cut(z, axis, 1, -1))
+    return z
+
+
+def steps_adjoint(y_bar: Any, x: Like, axis: Axis) -> Any:
+    return steps_back(y_bar, axis) if x.shape[axis] else np.zeros(x.shape)
+
+
+def steps_back_adjoint(y_bar: Any, y: Like, axis: Axis) -> Any:
+    return steps(y_bar, axis)
+
+
+_STEPS = [call(real(-1, 1, 4), 0), call(complex_(-1, 1, 2, 3), 1), call(real(-1, 1, 1, 2), 0)]
+linear(steps, steps_adjoint, at=[*_STEPS, call(real(-1, 1, 0, 2), 0)])
+linear(steps_back, steps_back_adjoint, at=[*_STEPS, call(real(-1, 1, 0), 0)])
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = _NONE, append: Any = _NONE) -> Any:
@@ -27,7 +59,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = _NONE, append: Any =
     parts = [np.broadcast_to(x, row) if np.ndim(x) == 0 else x for x in (prepend, a, append) if x is not _NONE]
     x = np.concatenate(parts, axis=along) if len(parts) > 1 else a
     for _ in range(n):
-        x = cut(x, along, 1) - cut(x, along, None, -1)
+        x = steps(x, along)
     return x
 
 

@@ -100,8 +100,11 @@ def einsum_pullback(y: Any, *operands: Any, optimize: Any = False) -> Any:
 
 def _contract(subscripts: str, plan: bool | str, y_bar: Any, others: list[Any]) -> Any:
     if plan is False and len(others) == 1:
-        # NumPy does not plan a product of two unless asked to, which is many times slower for large arrays.
-        plan = math.prod(np.shape(y_bar)) * math.prod(np.shape(others[0])) > _WORTH_PLANNING
+        # NumPy does not plan a product of two unless asked to, which is many times slower for large arrays that are
+        # summed over, and twice as fast for others.
+        inputs, output = subscripts.split("->")
+        is_sum = not set(inputs) <= {*output, ","}
+        plan = is_sum and math.prod(np.shape(y_bar)) * math.prod(np.shape(others[0])) > _WORTH_PLANNING
 
     def contract(*factors: Any) -> Any:
         return np.einsum(subscripts, *factors, optimize=plan)

@@ -37,6 +37,8 @@ def getitem(x: Any, key: Any) -> Any:
 @dispatched
 def scatter(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of `shape` with `values` added at `key`, as often as the key names a place."""
+    if len(shape) == 1 and type(key) is np.ndarray and key.dtype.kind == "i" and _is_counted(values, key):
+        return np.bincount(key.reshape(-1), values.reshape(-1), shape[0])
     z = np.zeros(shape, np.result_type(values))
     if may_repeat(key):
         add_at(z, key, values)
@@ -52,6 +54,13 @@ def summed_at(values: Any, index: Any, size: int) -> Any:
     if dtype.kind == "c" or dtype.itemsize > 8:
         return scatter(values, index, (size,))
     return np.bincount(index, values, size)
+
+
+def _is_counted(values: Any, places: np.ndarray[Any, Any]) -> bool:
+    """Whether `np.bincount` adds these values: twice as fast as `np.add.at`, but not at places from the end."""
+    if type(values) is not np.ndarray or values.dtype != np.float64 or values.shape != places.shape:
+        return False
+    return bool(places.size) and int(places.min()) >= 0
 
 
 def add_at(z: np.ndarray[Any, Any], key: Any, values: Any) -> None:

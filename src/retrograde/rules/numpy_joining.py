@@ -11,7 +11,7 @@ import numpy as np
 from retrograde.errors import MutationError
 from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.points import call, complex_, real
-from retrograde.rules.products import unbroadcast
+from retrograde.rules.products import selected, unbroadcast
 from retrograde.rules.table import Like, composed, linear
 
 Likes = Like | Sequence[Like]
@@ -351,11 +351,11 @@ composed(
 
 
 def where_x_adjoint(y_bar: Any, condition: Any, x: Any = None, y: Any = None, /) -> Any:
-    return unbroadcast(np.where(condition, y_bar, 0), x.shape)
+    return unbroadcast(selected(y_bar, condition), x.shape)
 
 
 def where_y_adjoint(y_bar: Any, condition: Any, x: Any = None, y: Any = None, /) -> Any:
-    return unbroadcast(np.where(condition, 0, y_bar), y.shape)
+    return unbroadcast(selected(y_bar, np.logical_not(condition)), y.shape)
 
 
 def select_body(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
@@ -380,7 +380,7 @@ def choose_adjoint(y_bar: Any, a: Any, choices: Likes, *, mode: str = "raise") -
         chosen = chosen % len(members)
     elif mode == "clip":
         chosen = np.clip(chosen, 0, len(members) - 1)
-    bars = [unbroadcast(np.where(chosen == i, y_bar, 0), like.shape) for i, like in enumerate(members)]
+    bars = [unbroadcast(selected(y_bar, chosen == i), like.shape) for i, like in enumerate(members)]
     return _as_given(choices, bars)
 
 

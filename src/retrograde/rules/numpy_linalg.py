@@ -111,11 +111,18 @@ def pinv_pullback(y: Any, a: Any, rcond: Any = None, hermitian: bool = False, *,
 
     def pull(y_bar: Any) -> tuple[Any]:
         full = from_triangle(a) if is_hermitian else as_array(a)
-        y_h, left, right = _pinv_parts(y, full)
-        y_bar_h = _hermitian(y_bar)
-        a_bar = -matmul(matmul_from_left(y_h, y_bar), y_h)
-        a_bar = a_bar + matmul(np.matmul(left, y_bar_h), np.matmul(y, y_h))
-        a_bar = a_bar + matmul_from_left(np.matmul(y_h, y), np.matmul(y_bar_h, right))
+        y_h, y_bar_h = _hermitian(y), _hermitian(y_bar)
+        # The matrix that is square of the longer side is never made: products take the way through the shorter one.
+        if full.shape[-2] > full.shape[-1]:
+            unreached = y_bar_h - matmul_from_left(full, np.matmul(y, y_bar_h))
+            unseen = np.matmul(y_bar_h, np.eye(full.shape[-1]) - np.matmul(y, full))
+            a_bar = matmul(unreached, np.matmul(y, y_h)) + matmul_from_left(y_h, np.matmul(y, unseen))
+            a_bar = a_bar - matmul_from_left(y_h, matmul(y_bar, y_h))
+        else:
+            unreached = np.matmul(np.eye(full.shape[-2]) - np.matmul(full, y), y_bar_h)
+            unseen = y_bar_h - matmul(np.matmul(y_bar_h, y), full)
+            a_bar = matmul(np.matmul(unreached, y), y_h) + matmul_from_left(np.matmul(y_h, y), unseen)
+            a_bar = a_bar - matmul(matmul_from_left(y_h, y_bar), y_h)
         return (to_triangle(a_bar) if is_hermitian else a_bar,)
 
     return pull

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from retrograde.rules.numpy_indexing import summed_at
-from retrograde.rules.numpy_reductions import from_rows, rows
+from retrograde.rules.numpy_reductions import from_rows, rows, split_axes
 from retrograde.rules.points import call, complex_, distinct
+from retrograde.rules.products import has_nan
 from retrograde.rules.table import composed, general, no_gradient
 
 no_gradient(
@@ -67,6 +68,27 @@ def sort_pullback(y: Any, a: Any, axis: Any = -1, kind: Any = None, *, stable: A
     return pull_sort
 
 
+def sort_together(a: Any, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> Any:
+    """One search for the order instead of two. It need not be a stable one where no elements are equal."""
+    along, flat = _along(a, axis)
+    order = np.argsort(flat, axis=along)
+    y = np.take_along_axis(flat, order, along)
+    if not _all_differ(y, along):
+        order = _stable_order(flat, along)
+        y = np.take_along_axis(flat, order, along)
+
+    def pull_sort(y_bar: Any) -> Any:
+        return (np.reshape(_unsort(y_bar, order, along), np.shape(a)),)
+
+    return y, pull_sort
+
+
+def _all_differ(y: Any, axis: int) -> bool:
+    """Whether no two elements of a sorted array are equal, and none is NaN."""
+    along = (slice(None),) * axis
+    return not (np.any(y[(*along, slice(1, None))] == y[(*along, slice(None, -1))]) or np.any(np.isnan(y)))
+
+
 def sort_pushforward(y: Any, a: Any, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> Any:
     def push_sort(a_dot: Any) -> Any:
         along, flat = _along(a, axis)
@@ -105,6 +127,7 @@ general(
     np.sort,
     pullback=sort_pullback,
     pushforward=sort_pushforward,
+    together=sort_together,
     at=[
         call(distinct(-1, 1, 5)),
         call(distinct(-1, 1, 3, 2), 0, "stable"),
@@ -200,15 +223,19 @@ def pull_statistic(a: Any, axis: Any, positions: Positions, skip_nan: bool) -> C
         if 0 in shape:
             return (np.zeros(shape),)
         x = rows(a, axis)
-        low, high, low_weight, high_weight = _neighbours(x, positions, skip_nan)
-        first = np.arange(x.shape[0]) * x.shape[1]
-        y_bar = np.reshape(y_bar, low.shape)
-        x_bar = summed_at(y_bar * low_weight, low + first, x.size)
-        if np.any(high_weight):
-            x_bar = x_bar + summed_at(y_bar * high_weight, high + first, x.size)
+        x_bar = _pulled_to_rows(y_bar, x.shape, *_neighbours(x, positions, skip_nan))
         return (from_rows(x_bar, shape, axis),)
 
     return pull_order_statistic
+
+
+def _pulled_to_rows(y_bar: Any, shape: tuple[int, int], low: Any, high: Any, low_weight: Any, high_weight: Any) -> Any:
+    first = np.arange(shape[0]) * shape[1]
+    y_bar = np.reshape(y_bar, low.shape)
+    places, values = low + first, y_bar * low_weight
+    if np.any(high_weight):
+        places, values = np.stack([places, high + first]), np.stack([values, y_bar * high_weight])
+    return summed_at(values, places, shape[0] * shape[1])
 
 
 def push_statistic(y: Any, a: Any, axis: Any, positions: Positions, skip_nan: bool) -> Callable[[Any], Any]:
@@ -234,6 +261,27 @@ def _median_rule(skip_nan: bool) -> tuple[Callable[..., Any], Callable[..., Any]
         return push_statistic(y, a, axis, _median_position, skip_nan)
 
     return median_pullback, median_pushforward
+
+
+def median_together(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    """One partition instead of two; as np.median has it, the mean of the two elements in the middle."""
+    shape = np.shape(a)
+    if 0 in shape or a.dtype not in (np.float64, np.float32) or has_nan(a):
+        y = np.median(a, axis=axis, keepdims=keepdims)
+        return y, pull_statistic(a, axis, _median_position, False)
+    x = rows(a, axis)
+    low, high, low_weight, high_weight = _neighbours(x, _median_position, False)
+    all_rows = np.arange(len(x))
+    y = x[all_rows, low[0]]
+    if np.any(high_weight):
+        y = (y + x[all_rows, high[0]]) / 2
+    left, removed = split_axes(len(shape), axis)
+    y = np.reshape(y, [1 if i in removed else shape[i] for i in range(len(shape)) if keepdims or i in left])[()]
+
+    def pull_median(y_bar: Any) -> tuple[Any]:
+        return (from_rows(_pulled_to_rows(y_bar, x.shape, low, high, low_weight, high_weight), shape, axis),)
+
+    return y, pull_median
 
 
 def _quantile_rule(quantile: Any, skip_nan: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -300,7 +348,13 @@ def _quantiles(scale: float) -> list[Any]:
 
 for _function, _skip_nan in ((np.median, False), (np.nanmedian, True)):
     _pullback, _pushforward = _median_rule(_skip_nan)
-    general(_function, pullback=_pullback, pushforward=_pushforward, at=_MEDIANS)
+    general(
+        _function,
+        pullback=_pullback,
+        pushforward=_pushforward,
+        together=None if _skip_nan else median_together,
+        at=_MEDIANS,
+    )
 for _function, _of_places, _skip_nan, _scale in (
     (np.quantile, np.quantile, False, 1.0),
     (np.nanquantile, np.quantile, True, 1.0),

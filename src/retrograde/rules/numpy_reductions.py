@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
+from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.points import call, complex_, distinct, real
 from retrograde.rules.products import conj, times
 from retrograde.rules.table import Like, composed, general, linear
@@ -97,11 +98,6 @@ def for_method(formula: Callable[..., Any]) -> Callable[..., Any]:
         return formula(y, array, axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
     return method
-
-
-def scaled(y_bar: Any, partial: Any) -> Any:
-    """`times`, but that the usual check is made on `y_bar`, which has fewer elements."""
-    return y_bar * partial if np.all(y_bar) else times(y_bar, partial)
 
 
 # --- sum and mean ----------------------------------------------------------------------------------------------------
@@ -206,7 +202,7 @@ def prod_pullback(
 
     def pull_prod(y_bar: Any) -> Any:
         others = _products_of_others(y, a, axis, keepdims, initial, where)
-        return (masked(scaled(kept(y_bar, axis, keepdims), conj(others)), where),)
+        return (masked(times(kept(y_bar, axis, keepdims), conj(others)), where),)
 
     return pull_prod
 
@@ -255,14 +251,20 @@ def _products_of_others(y: Any, a: Any, axis: Any, keepdims: Any, initial: Any, 
 def is_plain(x: Any) -> bool:
     """Whether `x` is NumPy's own, so that nothing is going to differentiate what is done with it."""
     # Not isinstance, which asks a traced value for its class.
-    return type(x) is np.ndarray or issubclass(type(x), np.generic | float | complex)
+    return type(x) is np.ndarray or issubclass(type(x), np.generic | int | float | complex)
 
 
 def is_normal(x: Any) -> bool:
     """Whether no element is zero, subnormal, infinite or NaN."""
-    size = np.abs(x)
-    tiny = np.finfo(size.dtype).tiny if size.dtype.kind == "f" else 1
-    return size.size == 0 or bool(np.min(size) >= tiny and np.max(size) < math.inf)
+    x = np.asarray(x)
+    if not x.size:
+        return True
+    tiny = np.finfo(x.dtype).tiny if x.dtype.kind in "fc" else 1
+    least = -1 if x.dtype.kind == "c" else np.min(x)
+    if least <= 0:
+        x = np.abs(x)
+        least = np.min(x)
+    return bool(least >= tiny and np.max(x) < math.inf)
 
 
 general(np.prod, pullback=prod_pullback, pushforward=prod_pushforward, at=[*_WHOLE, *_ALONG])
@@ -280,7 +282,11 @@ def extreme_pullback(
 
     def pull_extreme(y_bar: Any) -> Any:
         tied, number = _ties(kept(y, axis, keepdims), a, axis, initial, where)
-        return (np.where(tied, kept(y_bar, axis, keepdims) / number, 0),)
+        if tied.size < _LARGE or number is not ONE_EACH:
+            return (np.where(tied, kept(y_bar, axis, keepdims) / number, 0),)
+        places = np.flatnonzero(tied)
+        values = spread(y_bar, tied.shape, axis, keepdims)[np.unravel_index(places, tied.shape)]
+        return (np.reshape(scatter(values, places, (tied.size,)), tied.shape),)
 
     return pull_extreme
 
@@ -305,10 +311,14 @@ def _ties(y: Any, a: Any, axis: Any, initial: Any, where: Any) -> tuple[Any, Any
     number = int(np.count_nonzero(tied))
     if initial is None:
         if number == np.size(y):
-            return tied, 1  # each result has its element, so none has two: the usual case
+            return tied, ONE_EACH  # each result has its element, so none has two: the usual case
         if np.size(y) == 1:
             return tied, max(number, 1)
     return tied, np.maximum(np.sum(tied, axis=axis, keepdims=True) + (False if initial is None else y == initial), 1)
+
+
+ONE_EACH = 1
+_LARGE = 2**15  # elements
 
 
 def for_extreme_method(formula: Callable[..., Any]) -> Callable[..., Any]:
@@ -359,7 +369,7 @@ def logaddexp_pullback(
     axis = over(array, axis)
 
     def pull_logaddexp(y_bar: Any) -> Any:
-        return (masked(scaled(kept(y_bar, axis, keepdims), _shares(kept(y, axis, keepdims), array)), where),)
+        return (masked(times(kept(y_bar, axis, keepdims), _shares(kept(y, axis, keepdims), array)), where),)
 
     return pull_logaddexp
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy._core import umath
 
+from retrograde.rules.numpy_reductions import is_plain
 from retrograde.rules.points import call, distinct, real
 from retrograde.rules.products import times
 from retrograde.rules.table import composed, elementwise, general
@@ -103,12 +104,27 @@ elementwise(np.heaviside, 0.0, lambda a: np.where(a == 0, 1.0, 0.0), at=[real(0.
 
 def greater(a: Any, b: Any) -> Any:
     """∂ maximum(a, b) / ∂a."""
-    return np.where(a == b, 0.5, np.greater(a, b) | (a != a))
+    above = np.greater(a, b)
+    return above if _is_decided(above, np.less(a, b)) else np.where(a == b, 0.5, above | (a != a))
 
 
 def less(a: Any, b: Any) -> Any:
     """∂ minimum(a, b) / ∂a."""
-    return np.where(a == b, 0.5, np.less(a, b) | (a != a))
+    below = np.less(a, b)
+    return below if _is_decided(below, np.greater(a, b)) else np.where(a == b, 0.5, below | (a != a))
+
+
+def between(a: Any, b: Any, c: Any) -> Any:
+    """∂ clip(a, b, c) / ∂a."""
+    inside = np.greater(a, b) & np.less(a, c)
+    if _is_decided(inside, np.less(a, b) | np.greater(a, c)):
+        return inside
+    return greater(a, b) * less(np.maximum(a, b), c)
+
+
+def _is_decided(yes: Any, no: Any) -> bool:
+    """Whether each element is one of the two: there is no tie and no NaN, and a mask says it all."""
+    return is_plain(yes) and bool(np.count_nonzero(yes) + np.count_nonzero(no) == np.size(yes))
 
 
 def greater_number(a: Any, b: Any) -> Any:
@@ -133,11 +149,9 @@ def clip_body(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, 
     """The lower bound first, as NumPy does: where the bounds cross, the upper one holds."""
     low = min if a_min is None else a_min
     high = max if a_max is None else a_max
-    if low is not None:
-        a = np.maximum(a, low)
-    if high is not None:
-        a = np.minimum(a, high)
-    return np.positive(a) if low is None and high is None else a
+    if low is None:
+        return np.positive(a) if high is None else np.minimum(a, high)
+    return np.maximum(a, low) if high is None else umath.clip(a, low, high)
 
 
 composed(
@@ -157,7 +171,7 @@ composed(
 # What `ndarray.clip` calls, so that it is met where only a bound is traced.
 elementwise(
     umath.clip,
-    lambda a, b, c: greater(a, b) * less(np.maximum(a, b), c),
+    lambda a, b, c: between(a, b, c),
     lambda a, b, c: greater(b, a) * less(np.maximum(a, b), c),
     lambda a, b, c: less(c, np.maximum(a, b)),
     at=[real(-2, 2), real(-1, 0), real(0, 1)],

@@ -280,9 +280,24 @@ def repeat_adjoint(y_bar: Any, a: Like, repeats: Ints, axis: int | None = None) 
     if np.size(repeats) == 1:
         count: Any = np.ravel(repeats)[0]
         side_by_side = np.reshape(y_bar, (*shape[: axis + 1], count, *shape[axis + 1 :]))
-        return np.reshape(np.sum(side_by_side, axis=axis + 1), a.shape)
+        return np.reshape(_sum_of_few(side_by_side, axis + 1), a.shape)
     sources: Any = np.repeat(np.arange(shape[axis]), repeats)
     return np.reshape(scatter(y_bar, (slice(None),) * axis + (sources,), shape), a.shape)
+
+
+def _sum_of_few(x: Any, axis: int) -> Any:
+    """`np.sum(x, axis)`, slice by slice where they are few: NumPy takes eighty times as long to sum pairs."""
+    number = x.shape[axis]
+    if not 0 < number <= _FEW:
+        return np.sum(x, axis=axis)
+    before = (slice(None),) * axis
+    total = x[(*before, 0)] if number == 1 else x[(*before, 0)] + x[(*before, 1)]
+    for i in range(2, number):
+        total = total + x[(*before, i)]
+    return total
+
+
+_FEW = 8
 
 
 def tile_adjoint(y_bar: Any, A: Like, reps: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from retrograde.rules.lengths import over_length
-from retrograde.rules.numpy_reductions import count, is_plain, kept, masked, scaled
+from retrograde.rules.numpy_reductions import count, is_plain, kept, masked
 from retrograde.rules.points import call, complex_, real
 from retrograde.rules.products import conj, times
 from retrograde.rules.table import composed, general
@@ -59,7 +59,7 @@ def var_pullback(
     def pull_var(y_bar: Any) -> Any:
         scale = 2 * _inverse_freedom(np.shape(a), axis, where, ddof + correction)
         bar = _real(kept(y_bar, axis, keepdims))
-        return (scaled(times(bar, scale), _deviations(a, axis, dtype, where)),)
+        return (times(times(bar, scale), _deviations(a, axis, dtype, where)),)
 
     return pull_var
 
@@ -114,7 +114,7 @@ def std_pullback(
         deviations, length, scale = _std_parts(y, a, axis, dtype, ddof + correction, keepdims, where)
         bar = _real(kept(y_bar, axis, keepdims))
         if is_plain(length):
-            return (scaled(bar, _std_slopes(deviations, length, scale)),)
+            return (times(bar, _std_slopes(deviations, length, scale)),)
         return (over_length(bar * scale, deviations, length),)
 
     return pull_std

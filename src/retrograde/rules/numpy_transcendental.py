@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.rules.numpy_arithmetic import inverse
-from retrograde.rules.numpy_reductions import is_plain
+from retrograde.rules.numpy_reductions import is_normal, is_plain
 from retrograde.rules.points import real
-from retrograde.rules.table import elementwise
+from retrograde.rules.products import has_nan
+from retrograde.rules.table import elementwise, multiple, one_over
 
 LN_2 = math.log(2)
 LN_10 = math.log(10)
@@ -19,27 +19,36 @@ DEGREE = math.pi / 180
 # --- Exponentials and logarithms -----------------------------------------------------------------------
 
 elementwise(np.exp, lambda y: y, at=[real(-3, 3)])
-elementwise(np.exp2, lambda y: LN_2 * y, at=[real(-3, 3)])
+elementwise(np.exp2, multiple(LN_2, lambda y: y), at=[real(-3, 3)])
 elementwise(np.expm1, lambda x: np.exp(x), at=[real(-3, 3)])  # y + 1 loses all digits where x is very negative
-elementwise(np.log, lambda x: inverse(x), at=[real(0.1, 9)])
-elementwise(np.log2, lambda x: inverse(LN_2 * x), at=[real(0.1, 9)])
-elementwise(np.log10, lambda x: inverse(LN_10 * x), at=[real(0.1, 9)])
-elementwise(np.log1p, lambda x: inverse(1 + x), at=[real(-0.9, 9)])
+elementwise(np.log, one_over(lambda x: x), at=[real(0.1, 9)])
+elementwise(np.log2, multiple(1 / LN_2, one_over(lambda x: x)), at=[real(0.1, 9)])
+elementwise(np.log10, multiple(1 / LN_10, one_over(lambda x: x)), at=[real(0.1, 9)])
+elementwise(np.log1p, one_over(lambda x: 1 + x), at=[real(-0.9, 9)])
 
 
 def _gap(a: Any, b: Any) -> Any:
     """b - a, and 0 between equal infinities."""
+    if is_plain(a) and is_plain(b):
+        gap = b - a
+        if not has_nan(gap):
+            return gap
     tied = np.isinf(a) & (a == b)
     return np.where(tied, 0.0, b) - np.where(tied, 0.0, a)
 
 
 def softmax_of_two(a: Any, b: Any) -> Any:
     """eᵃ / (eᵃ + eᵇ), written so that nothing overflows in it or in any derivative of it."""
+    if is_plain(a) and is_plain(b):
+        # An overflow is right here; only a derivative of this would multiply it with zero.
+        return 1.0 / (1.0 + np.exp(_gap(a, b)))
     return np.exp(-np.logaddexp(0.0, _gap(a, b)))
 
 
 def softmax2_of_two(a: Any, b: Any) -> Any:
     """The same to the base 2."""
+    if is_plain(a) and is_plain(b):
+        return 1.0 / (1.0 + np.exp2(_gap(a, b)))
     return np.exp2(-np.logaddexp2(0.0, _gap(a, b)))
 
 
@@ -79,13 +88,18 @@ def root_of_one_minus_square(x: Any) -> Any:
 elementwise(np.sin, lambda x: np.cos(x), at=[real(-4, 4)])
 elementwise(np.cos, lambda x: -np.sin(x), at=[real(-4, 4)])
 elementwise(np.tan, lambda y: 1 + y * y, at=[real(-1.2, 1.2)])
-elementwise(np.arcsin, lambda x: 1 / root_of_one_minus_square(x), at=[real(-0.9, 0.9)])
-elementwise(np.arccos, lambda x: -1 / root_of_one_minus_square(x), at=[real(-0.9, 0.9)])
-elementwise(np.arctan, lambda x: inverse(1 + x * x), at=[real(-3, 3)])
+elementwise(np.arcsin, one_over(lambda x: root_of_one_minus_square(x)), at=[real(-0.9, 0.9)])
+elementwise(np.arccos, one_over(lambda x: -root_of_one_minus_square(x)), at=[real(-0.9, 0.9)])
+elementwise(np.arctan, one_over(lambda x: 1 + x * x), at=[real(-3, 3)])
 
 
 def over_square(a: Any, b: Any, other: Any) -> Any:
     """other / (a² + b²) without overflow or underflow of the squares, and 0 at the origin."""
+    if is_plain(a) and is_plain(b) and np.isrealobj(a):
+        square = a * a + b * b
+        if is_normal(square):
+            is_like = type(square) is np.ndarray and np.shape(other) == square.shape
+            return np.divide(other, square, out=square if is_like else None)
     radius = np.hypot(a, b)
     origin = radius == 0
     radius = np.where(origin, 1.0, radius)
@@ -95,7 +109,7 @@ def over_square(a: Any, b: Any, other: Any) -> Any:
 elementwise(
     np.arctan2,
     lambda a, b: over_square(a, b, b),
-    lambda a, b: over_square(a, b, -a),
+    lambda a, b: over_square(a, b, a) * -1.0,
     at=[real(-3, 3), real(0.2, 3)],
 )
 
@@ -118,7 +132,7 @@ def sech_square(y: Any, x: Any) -> Any:
     if type(slope) is float or type(slope) is np.float64:
         return slope if slope > _TAIL or slope != slope else _sech_square_in_tail(x)
     tail = np.abs(slope) < _TAIL
-    if not np.any(tail):
+    if is_plain(tail) and not np.any(tail):
         return slope
     if not is_plain(slope) or not is_plain(x) or not np.ndim(slope):
         return np.where(tail, _sech_square_in_tail(np.where(tail, x, 1.0)), slope)
@@ -137,9 +151,9 @@ def _sech_square_in_tail(x: Any) -> Any:
 elementwise(np.sinh, lambda x: np.cosh(x), at=[real(-3, 3)])
 elementwise(np.cosh, lambda x: np.sinh(x), at=[real(-3, 3)])
 elementwise(np.tanh, lambda y, x: sech_square(y, x), at=[real(-4, 4)])
-elementwise(np.arcsinh, lambda x: 1 / _root_of_one_plus_square(x), at=[real(-3, 3)])
-elementwise(np.arccosh, lambda x: 1 / (np.sqrt(x - 1) * np.sqrt(x + 1)), at=[real(1.2, 5)])
-elementwise(np.arctanh, lambda x: inverse(one_minus_square(x)), at=[real(-0.9, 0.9)])
+elementwise(np.arcsinh, one_over(lambda x: _root_of_one_plus_square(x)), at=[real(-3, 3)])
+elementwise(np.arccosh, one_over(lambda x: np.sqrt(x - 1) * np.sqrt(x + 1)), at=[real(1.2, 5)])
+elementwise(np.arctanh, one_over(lambda x: one_minus_square(x)), at=[real(-0.9, 0.9)])
 
 # --- Special functions ---------------------------------------------------------------------------------
 

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from retrograde.rules.numpy_arithmetic import inverse, power_in_base, power_in_exponent
+from retrograde.rules.numpy_arithmetic import power_in_base, power_in_exponent
 from retrograde.rules.points import real
+from retrograde.rules.products import over
 from retrograde.rules.scipy_special_dispatch import each
+from retrograde.rules.table import one_over
 
 Array = Any
 
@@ -23,9 +25,14 @@ each("cbrt", lambda y: 1 / (3 * y * y), at=[real(0.1, 9)])
 each("exp2", lambda y: math.log(2) * y, at=[real(-3, 3)])
 each("exp10", lambda y: LN_10 * y, at=[real(-2, 2)])
 each("expm1", lambda x: np.exp(x), at=[real(-3, 3)])
-each("log1p", lambda x: inverse(1 + x), at=[real(-0.9, 9)])
+each("log1p", one_over(lambda x: 1 + x), at=[real(-0.9, 9)])
 each("cosm1", lambda x: -np.sin(x), at=[real(-3, 3)])
-each("powm1", power_in_base, lambda a, b: power_in_exponent(np.power(a, b), a, b), at=[real(0.3, 2), real(-2, 3)])
+each(
+    "powm1",
+    lambda a, b: power_in_base(np.power(a, b), a, b),
+    lambda a, b: power_in_exponent(np.power(a, b), a, b),
+    at=[real(0.3, 2), real(-2, 3)],
+)
 each("sindg", lambda x: DEGREE * special.cosdg(x), at=[real(-200, 200)])
 each("cosdg", lambda x: -DEGREE * special.sindg(x), at=[real(-200, 200)])
 each("tandg", lambda y: DEGREE * (1 + y * y), at=[real(-60, 60)])
@@ -71,7 +78,7 @@ def log1p_ratio_slope(w: Array) -> Array:
     """The derivative of log(1 + w) / w."""
     near = np.abs(w) < 0.3
     far = np.where(near, 1.0, w)
-    closed = (inverse(1 + far) - np.log1p(far) / far) / far
+    closed = (over(1.0, 1 + far) - np.log1p(far) / far) / far
     return np.where(near, polynomial(_LOG_RATIO_SLOPE, np.where(near, w, 0.0)), closed)
 
 
@@ -126,7 +133,7 @@ each(
 
 # The product keeps all digits in both tails, and so do its derivatives.
 each("expit", lambda x: special.expit(x) * special.expit(-x), at=[real(-4, 4)])
-each("logit", lambda x: inverse(x * (1 - x)), at=[real(0.1, 0.9)])
+each("logit", one_over(lambda x: x * (1 - x)), at=[real(0.1, 0.9)])
 each("log_expit", lambda x: special.expit(-x), at=[real(-4, 4)])
 each("softplus", lambda x: special.expit(x), at=[real(-4, 4)])
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from retrograde.rules.numpy_arithmetic import inverse
 from retrograde.rules.points import call, complex_, real
+from retrograde.rules.products import over
 from retrograde.rules.scipy_special_dispatch import each, integer, several
 from retrograde.rules.scipy_special_elementary import polynomial
 
@@ -188,8 +188,8 @@ def sinhc(z: Array) -> Array:
     return w if np.iscomplexobj(z) else np.real(w)
 
 
-each("exp1", lambda x: -np.exp(-x) * inverse(x), at=[real(0.3, 3)])  # DLMF 6.2.1
-each("expi", lambda x: np.exp(x) * inverse(x), at=[real(0.3, 3)])  # DLMF 6.2.5
+each("exp1", lambda x: over(-np.exp(-x), x), at=[real(0.3, 3)])  # DLMF 6.2.1
+each("expi", lambda x: over(np.exp(x), x), at=[real(0.3, 3)])  # DLMF 6.2.5
 
 
 def expn_slope(y: Array, n: Any, x: Array) -> Array:
@@ -203,12 +203,12 @@ each("expn", integer("expn", "n"), lambda y, a, b: expn_slope(y, a, b), at=[3, r
 
 several(
     "sici",
-    lambda y, z: (np.sinc(z * (1 / math.pi)), np.cos(z) * inverse(z)),  # DLMF 6.2.9, 6.2.11
+    lambda y, z: (np.sinc(z * (1 / math.pi)), over(np.cos(z), z)),  # DLMF 6.2.9, 6.2.11
     at=[call(real(0.3, 5, 2, 3)), call(complex_(0.3, 2, 3))],
 )
 several(
     "shichi",
-    lambda y, z: (sinhc(z), np.cosh(z) * inverse(z)),  # DLMF 6.2.15, 6.2.16
+    lambda y, z: (sinhc(z), over(np.cosh(z), z)),  # DLMF 6.2.15, 6.2.16
     at=[call(real(0.3, 3, 2, 3)), call(complex_(0.3, 2, 3))],
 )
 

@@ -17,12 +17,15 @@ The kinds:
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from retrograde.rules.products import over
 
 Function = Callable[..., Any]
 Partial = float | Callable[..., Any]
@@ -81,6 +84,29 @@ class Elementwise(Rule):
     partials: tuple[Partial, ...]
 
 
+class Reciprocal:
+    """A partial 1 / divisor, said by its divisor: a cotangent is divided by it, and no quotient is made."""
+
+    def __init__(self, divisor: Callable[..., Any]) -> None:
+        self.divisor = divisor
+        self.__signature__ = inspect.signature(divisor)
+
+    def __call__(self, *args: Any) -> Any:
+        return over(1.0, self.divisor(*args))
+
+
+class Multiple:
+    """A partial that is a number times another one, which is multiplied last: no array is made of the two."""
+
+    def __init__(self, factor: float, partial: Callable[..., Any]) -> None:
+        self.factor = factor
+        self.partial = partial
+        self.__signature__ = inspect.signature(partial)
+
+    def __call__(self, *args: Any) -> Any:
+        return self.factor * self.partial(*args)
+
+
 @dataclass(frozen=True, eq=False)
 class WithArguments(Rule):
     """The kinds that take their arguments as the function does.
@@ -100,6 +126,16 @@ class WithArguments(Rule):
     def parameters(self) -> tuple[inspect.Parameter, ...]:
         """The function's parameters as the formula names them, without the formula's own first one."""
         return tuple(inspect.signature(self.formula).parameters.values())[1:]
+
+    @cached_property
+    def most_positions(self) -> float:
+        """How many arguments the formula takes by position."""
+        kinds = [parameter.kind for parameter in self.parameters]
+        if inspect.Parameter.VAR_POSITIONAL in kinds:
+            return math.inf
+        return sum(
+            kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY) for kind in kinds
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,10 +163,14 @@ class General(WithArguments):
 
     `pull` returns a tuple with one entry for each of `args`; an entry may be a function of no arguments, which is
     called only if that cotangent is wanted. `push` receives one tangent for each of `args`, `None` where there is none.
+
+    `together(*args)` → `(y, pull)` is for functions that do on their way what the pullback would do again: the order
+    that a sort finds. Reverse mode calls it instead of the function, on plain arrays only.
     """
 
     pullback: Function
     pushforward: Function
+    together: Function | None = None
     # Whether a sweep may run the pull twice; a user's own is run once.
     repeatable: bool = True
 
@@ -165,6 +205,16 @@ def elementwise(function: Function, *partials: Partial, at: Sequence[Any]) -> No
     _add(Elementwise(function, partials, at=at))
 
 
+def one_over(divisor: Callable[..., Any]) -> Reciprocal:
+    """The partial 1 / divisor; `divisor` names what it needs as a partial does."""
+    return Reciprocal(divisor)
+
+
+def multiple(factor: float, partial: Callable[..., Any]) -> Multiple:
+    """The partial `factor · partial`."""
+    return Multiple(factor, partial)
+
+
 def linear(function: Function, *adjoints: Function, args: tuple[int, ...] = (0,), at: Sequence[Any]) -> None:
     """Define the derivative of a function that is linear in `args` together (`np.where` in 1 and 2)."""
     _add(Linear(function, args, adjoints, at=at))
@@ -180,11 +230,12 @@ def general(
     *,
     pullback: Function,
     pushforward: Function,
+    together: Function | None = None,
     args: tuple[int, ...] | slice = (0,),
     at: Sequence[Any],
 ) -> None:
     """Define the derivative of a function by its pullback and its pushforward."""
-    _add(General(function, args, pullback, pushforward, at=at))
+    _add(General(function, args, pullback, pushforward, together, at=at))
 
 
 def composed(function: Function, body: Function, *, at: Sequence[Any]) -> None:

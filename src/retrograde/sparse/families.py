@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy._core import umath
 
 from retrograde.rules.table import WithArguments
 from retrograde.sparse.sets import Numbers, Sets
@@ -69,7 +70,7 @@ class Case:
 
 Family = Callable[[Case], Any]
 
-SELECTIONS = frozenset({np.maximum, np.minimum, np.fmax, np.fmin, np.clip})
+SELECTIONS = frozenset({np.maximum, np.minimum, np.fmax, np.fmin, umath.clip})
 """Elementwise functions that choose between their arguments: in one run an element depends on the chosen ones only."""
 RECORDS = (np.maximum.accumulate, np.minimum.accumulate, np.fmax.accumulate, np.fmin.accumulate)
 """The largest or smallest so far."""
@@ -215,6 +216,20 @@ def scanned(case: Case) -> Any:
     if case.argument("include_initial"):
         united = np.concatenate([np.zeros_like(np.take(united, [], axis), shape=_with_one(united, axis)), united], axis)
     return united
+
+
+def neighbours(case: Case) -> Any:
+    """Differences of successive elements along an axis. Exact."""
+    numbers, axis = np.moveaxis(case.numbers[0], case.argument("axis"), 0), case.argument("axis")
+    return np.moveaxis(case.sets.union(numbers[1:], numbers[:-1]), 0, axis)
+
+
+def neighbours_back(case: Case) -> Any:
+    """The adjoint of those: there is one element more, and what would stand outside of the argument is zero. Exact."""
+    numbers, axis = np.moveaxis(case.numbers[0], case.argument("axis"), 0), case.argument("axis")
+    outside = np.zeros_like(numbers, shape=(1, *numbers.shape[1:]))
+    ends = np.concatenate([outside, numbers, outside])
+    return np.moveaxis(case.sets.union(ends[1:], ends[:-1]), 0, axis)
 
 
 def segments(case: Case) -> Any:

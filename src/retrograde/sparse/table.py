@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from retrograde.rules.numpy_differences import steps, steps_back
 from retrograde.rules.numpy_indexing import getitem, scatter
 from retrograde.rules.numpy_polynomials import characteristic
 from retrograde.rules.numpy_shape import fold_windows
@@ -50,6 +51,8 @@ EXACT: dict[Any, Family] = {
     **dict.fromkeys((np.cumprod, np.multiply.accumulate, np.logaddexp.accumulate), of.scanned),
     **dict.fromkeys(of.RECORDS, of.scanned),
     **dict.fromkeys((np.add.reduceat, np.multiply.reduceat), of.segments),
+    steps: of.neighbours,
+    steps_back: of.neighbours_back,
     np.bincount: of.counted,
     scatter: of.scattered,
     fold_windows: of.folded,

@@ -9,8 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -56,8 +55,7 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     return _call_elementwise(rule, args, kwargs)
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(NamedTuple):
     """A traced operand of the highest level: which differentiable argument, where inside it, and the value."""
 
     slot: int
@@ -74,12 +72,15 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
     if not positions:
         # np.where(condition): the call has no differentiable argument at all.
         return undecided(rule.function(*map(_plain_tree, args), **kwargs), given)
-    found = [Operand(slot, path, x) for slot, i in enumerate(positions) for path, x in _traced(args[i])]
+    found = _operands(args, positions)
     if not found:
         # A traced value stands where no derivative can be taken; _normalised let only integers and masks pass.
         return undecided(rule.function(*args, **kwargs), given)
-    level = max((operand.traced.level for operand in found), key=lambda level: level.depth)
-    active = [operand for operand in found if operand.traced.level is level]
+    level = found[0].traced.level
+    active = found
+    if len(found) > 1:
+        level = max((operand.traced.level for operand in found), key=lambda level: level.depth)
+        active = [operand for operand in found if operand.traced.level is level]
     primals = list(args)
     if len(active) < len(args):
         # Linear rules keep no values.
@@ -88,9 +89,13 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
     for operand in active:
         i = positions[operand.slot]
         primals[i] = _replaced(primals[i], operand.path, operand.traced.primal)
-    y = rule.function(*primals, **kwargs)
+    pull = None
+    if type(rule) is General and rule.together is not None and level.records and type(primals[0]) is np.ndarray:
+        y, pull = rule.together(*primals, **kwargs)
+    else:
+        y = rule.function(*primals, **kwargs)
     _check_not_cut(rule, y, active)
-    binding = Binding(rule, y, tuple(primals), kwargs, positions)
+    binding = Binding(rule, y, tuple(primals), kwargs, positions, pull)
     if len(active) == 1 and not active[0].path:
         views = _views(binding, active[0])
         if views is not None:
@@ -98,10 +103,22 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
     return level.apply(binding, active)
 
 
+def _operands(args: tuple[Any, ...], positions: tuple[int, ...]) -> list[Operand]:
+    """The traced values among the differentiable arguments."""
+    found = []
+    for slot, i in enumerate(positions):
+        arg = args[i]
+        if type(arg) in HANDLES:
+            found.append(Operand(slot, (), arg))
+        elif isinstance(arg, list | tuple):
+            found += [Operand(slot, path, x) for path, x in _traced(arg)]
+    return found
+
+
 def _check_not_cut(rule: WithArguments, y: Any, active: list[Operand]) -> None:
     """Refuse `np.sum(x, dtype=int)` and the like: integers made of traced floats have lost their derivative."""
     dtype = getattr(y, "dtype", None)
-    if dtype is None or dtype.kind in "fc" or isinstance(y, tuple | list):
+    if dtype is None or dtype.kind in "fc":
         return
     if any(operand.traced.dtype.kind in "fc" for operand in active):
         raise ConversionError(
@@ -114,6 +131,8 @@ def _check_not_cut(rule: WithArguments, y: Any, active: list[Operand]) -> None:
 def _views(binding: Binding, operand: Operand) -> Any:
     """The views that a call gives of its one traced operand, or None if the result has memory of its own."""
     y, x = binding.y, operand.traced
+    if type(y) is np.float64:
+        return None
     if isinstance(binding.rule, General) and not binding.rule.repeatable:
         return None  # a user's own function, which says itself what its derivative is
     if type(y) is not np.ndarray and type(y) not in HANDLES and not isinstance(y, tuple | list):
@@ -190,15 +209,27 @@ def _call_elementwise(rule: Elementwise, args: tuple[Any, ...], kwargs: dict[str
 # --- a rule bound to one call ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class Binding:
     """One call of a function with a rule: its result and its arguments as the highest level sees them."""
 
-    rule: WithArguments
-    y: Any
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    positions: tuple[int, ...]
+    __slots__ = ("args", "kwargs", "made_with_y", "positions", "rule", "y")
+
+    def __init__(
+        self,
+        rule: WithArguments,
+        y: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        positions: tuple[int, ...],
+        made_with_y: Callable[[Any], tuple[Any, ...]] | None = None,
+    ) -> None:
+        self.rule = rule
+        self.y = y
+        self.args = args
+        self.kwargs = kwargs
+        self.positions = positions
+        # The pull, where the function was computed together with it.
+        self.made_with_y = made_with_y
 
     def pull(self, slots: set[int]) -> Callable[[Any], tuple[Any, ...]]:
         """`pull(y_bar)` → one cotangent (or a function that computes it) for each differentiable argument.
@@ -206,6 +237,8 @@ class Binding:
         Keeps alive only what the formulas of the wanted `slots` need.
         """
         rule, kwargs = self.rule, self.kwargs
+        if self.made_with_y is not None:
+            return self.made_with_y
         if isinstance(rule, General):
             return rule.pullback(self.y, *self.args, **kwargs)  # type: ignore[no-any-return]
         assert isinstance(rule, Linear)
@@ -219,7 +252,9 @@ class Binding:
             formulas[slot] = rule.adjoints[slot], tuple(args)
 
         def linear_pull(y_bar: Any) -> tuple[Any, ...]:
-            return tuple(None if formula is None else formula[0](y_bar, *formula[1], **kwargs) for formula in formulas)
+            return tuple(
+                [None if formula is None else formula[0](y_bar, *formula[1], **kwargs) for formula in formulas]
+            )
 
         return linear_pull
 
@@ -295,12 +330,12 @@ def _normalised(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Differentiable arguments by position, the others known to the formula and free of traced values."""
     parameters = rule.parameters
-    by_position = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD or p.kind is p.POSITIONAL_ONLY]
-    if len(args) > len(by_position) and all(p.kind is not p.VAR_POSITIONAL for p in parameters):
+    if len(args) > rule.most_positions:
         # The formula leaves out what it does not know (`out`), so what stands behind it goes by NumPy's names.
+        known = int(rule.most_positions)
         names = [*inspect.signature(rule.function).parameters]
-        kwargs = dict(zip(names[len(by_position) :], args[len(by_position) :], strict=False)) | kwargs
-        args = args[: len(by_position)]
+        kwargs = dict(zip(names[known:], args[known:], strict=False)) | kwargs
+        args = args[:known]
     if kwargs:
         names = [p.name for p in parameters]
         kwargs = {n: v for n, v in kwargs.items() if n in names or (v is not None and v is not np._NoValue)}  # type: ignore[attr-defined]
@@ -326,9 +361,14 @@ def _normalised(
 _CONDITIONS = frozenset({"condition", "condlist"})
 
 
+_SIMPLE = frozenset({int, float, bool, str, type(None), np.ndarray, np.float64})
+
+
 def _constant(rule: WithArguments, name: int | str, value: Any) -> Any:
     """An argument without a derivative; a traced integer in it is taken for its value."""
     kind = type(value)
+    if kind in _SIMPLE:
+        return value
     if kind in HANDLES:
         traced, value = value, plain(value)
         dtype = getattr(value, "dtype", None)
@@ -377,6 +417,8 @@ def _map_tree(function: Callable[[Any], Any], tree: Any) -> Any:
 
 
 def _like_tree(tree: Any) -> Any:
+    if type(tree) is np.ndarray or type(tree) in HANDLES:
+        return Like(tree.shape, like_of(tree)[1])
     return _map_tree(lambda x: Like(np.shape(x), like_of(x)[1]), tree)
 
 
@@ -386,6 +428,8 @@ def _zeros_tree(tree: Any) -> Any:
 
 def _kept_tree(keep: Callable[[Any], Any], tree: Any) -> Any:
     """An argument as nodes keep it; a list is copied, whatever it holds."""
+    if type(tree) is np.ndarray or type(tree) in HANDLES:
+        return keep(tree)
     if isinstance(tree, list | tuple):
         return _rebuilt(tree, [_kept_tree(keep, item) for item in tree])
     return keep(tree)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from retrograde.rules import find
+from retrograde.rules.numpy_arithmetic import POWER_OF_NUMBER
 from retrograde.rules.table import RULES, Elementwise
 from retrograde.trace import warning_places
 from retrograde.trace.handle import FLOAT64, HANDLES, Traced, like_of, plain
@@ -333,14 +334,15 @@ def _in_place(left: Callable[[Any, Any], Any], update: Callable[[Any, Any], Any]
 
 
 def _power(left: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """`x ** y`, where the commonest exponent has a cheaper rule of the same value."""
+    """`x ** y`, where numbers as exponents have cheaper rules of the same value."""
     square = unary(_rule(np.square), "{} ** 2")
+    of_number, _ = binary(POWER_OF_NUMBER, "{} ** {}")
 
     def power(x: Any, y: Any, modulus: Any = None) -> Any:
         if modulus is not None:
             return pow(plain(x), plain(y), plain(modulus))
-        if (type(y) is int or type(y) is float) and y == 2:
-            return square(x)
+        if type(y) is int or type(y) is float:
+            return square(x) if y == 2 else of_number(x, y)
         return left(x, y)
 
     return power

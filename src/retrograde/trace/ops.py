@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from retrograde.errors import PullbackError
-from retrograde.rules.products import has_nan, unbroadcast
+from retrograde.rules.products import has_nan, is_finite, over, unbroadcast
 from retrograde.rules.products import times as times_masked
-from retrograde.rules.table import Elementwise
+from retrograde.rules.table import Elementwise, Multiple, Reciprocal
 from retrograde.trace.handle import FLOAT64, HANDLES, like_of, plain, shape_of
 
 Pull = Callable[[Any, tuple[Any, ...], Any], None]
@@ -43,6 +43,8 @@ class Op:
         parents: how many links a node has.
         owns: whether `pull` takes an owned `Accumulator` as it is.
         repeatable: whether a sweep may run it twice; false for hooks and users' own rules.
+        subtract: for nodes that pass a cotangent on to a part of an array: `subtract(cotangents, node, y_bar)` is
+            `pull` of -y_bar, which is not made for it.
         is_quiet: whether `push` computes nothing that could be infinite where the function is not.
         rule: the elementwise rule that this is the op of, if it is one.
         active: for each of the rule's arguments whether it is traced.
@@ -60,6 +62,7 @@ class Op:
         "pull",
         "push",
         "repeatable",
+        "subtract",
         "rule",
     )
 
@@ -76,6 +79,7 @@ class Op:
         rule: Elementwise | None = None,
         active: tuple[bool, ...] = (),
         kept: tuple[str, ...] = (),
+        subtract: Pull | None = None,
     ) -> None:
         self.name = name
         self.parents = parents
@@ -88,6 +92,7 @@ class Op:
         self.rule = rule
         self.active = active
         self.kept = kept
+        self.subtract = subtract
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -146,41 +151,67 @@ def match(y_dot: Any, y: Any) -> Any:
 _LARGE = 2**18
 
 
-def times(x_bar: Any, partial: Any) -> Any:
-    """`x_bar * partial`, where a zero of `x_bar` gives zero though the partial be infinite or NaN."""
+def times(x_bar: Any, partial: Any, partial_spent: int | None = None, x_bar_spent: int = 0) -> Any:
+    """`x_bar * partial`, where a zero of `x_bar` gives zero though the partial be infinite or NaN.
+
+    Args:
+        partial_spent: the reference count of a partial that nobody else holds: `SPENT` where the caller's own name of
+            it is used for the last time; without it, that of a temporary value.
+        x_bar_spent: `SPENT` where the caller's own name of `x_bar` is used for the last time.
+    """
     if type(partial) is np.ndarray and partial.nbytes >= _LARGE:
-        return _large_product(x_bar, partial, getrefcount(partial) == _TEMPORARY)
+        partial_is_free = getrefcount(partial) == (partial_spent or _TEMPORARY)
+        return _large_product(x_bar, partial, getrefcount(x_bar) == x_bar_spent, partial_is_free)
     product = x_bar * partial
     return times_masked(x_bar, partial) if shows_nan(product) else product
 
 
-def times_last(x_bar: Any, partial: Any) -> Any:
-    """`times`, called where the caller's own name of the partial is used for the last time."""
-    if type(partial) is np.ndarray and partial.nbytes >= _LARGE:
-        return _large_product(x_bar, partial, getrefcount(partial) == _NAMED)
-    product = x_bar * partial
-    return times_masked(x_bar, partial) if shows_nan(product) else product
-
-
-def _large_product(x_bar: Any, partial: np.ndarray[Any, Any], is_free: bool) -> Any:
-    """`times` for a large partial, which is overwritten if it `is_free`."""
-    if is_free and _is_like(x_bar, partial) and _is_own(partial):
+def _large_product(x_bar: Any, partial: np.ndarray[Any, Any], x_bar_is_free: bool, partial_is_free: bool) -> Any:
+    """`times` for a large partial; what is free is overwritten."""
+    if type(x_bar) is not np.ndarray:
+        return times_masked(x_bar, partial)
+    if partial.dtype == bool:
+        # A mask is finite: there is no product to look after.
+        is_free = x_bar_is_free and x_bar.shape == partial.shape and has_own_memory(x_bar)
+        return np.multiply(x_bar, partial, out=x_bar if is_free else None)
+    is_like = _is_like(x_bar, partial)
+    if _is_uniform(x_bar):
+        number = x_bar.flat[0]
+        if number == 1 and is_like:
+            return partial
+        if number != 0:
+            # The cotangent of a sum: there is no zero whose product could be NaN.
+            is_free = is_like and partial_is_free and has_own_memory(partial)
+            return np.multiply(x_bar, partial, out=partial if is_free else None)
+    if is_like and partial_is_free and has_own_memory(partial):
         product = np.multiply(x_bar, partial, out=partial)
+    elif x_bar_is_free and x_bar.shape == partial.shape and has_own_memory(x_bar) and is_finite(partial):
+        # After the check, since it could not be seen any more what was zero.
+        return np.multiply(x_bar, partial, out=x_bar)
     else:
         product = x_bar * partial
-    if _is_uniform(x_bar) and x_bar.flat[0] != 0:
-        # The cotangent of a sum: there is no zero whose product could be NaN.
-        return product
     return np.where(x_bar == 0, 0.0, product) if shows_nan(product) else product
 
 
-def scaled(x_bar: Any, factor: float) -> Any:
-    """`x_bar * factor`, called where the caller's own name of `x_bar` is used for the last time."""
+def divided(x_bar: Any, divisor: Any, divisor_spent: int | None = None) -> Any:
+    """`x_bar / divisor`, where a zero of `x_bar` gives zero whatever the divisor; the counts are those of `times`."""
+    if type(divisor) is np.ndarray and divisor.nbytes >= _LARGE and type(x_bar) is np.ndarray:
+        is_free = getrefcount(divisor) == (divisor_spent or _TEMPORARY) and has_own_memory(divisor)
+        if _is_uniform(x_bar) and x_bar.flat[0] != 0 and x_bar.dtype == divisor.dtype:
+            return np.divide(x_bar.flat[0], divisor, out=divisor if is_free else None)
+        quotient = np.divide(x_bar, divisor, out=divisor if is_free and _is_like(x_bar, divisor) else None)
+    else:
+        quotient = over(x_bar, divisor)
+    return np.where(x_bar == 0, 0.0, quotient) if shows_nan(quotient) else quotient
+
+
+def scaled(x_bar: Any, factor: float, spent: int | None = None) -> Any:
+    """`x_bar * factor`, where `x_bar` is a temporary value or, with `spent`, held by a name that is not used again."""
     if type(x_bar) is np.ndarray and x_bar.nbytes >= _LARGE:
         if _is_uniform(x_bar):
             # A broadcast number stays one.
             return np.broadcast_to(x_bar.flat[0] * factor, x_bar.shape)
-        if getrefcount(x_bar) == _NAMED and _is_own(x_bar):
+        if getrefcount(x_bar) <= (spent or _TEMPORARY) and has_own_memory(x_bar):
             return np.multiply(x_bar, factor, out=x_bar)
     return -x_bar if factor == -1 else x_bar * factor
 
@@ -192,13 +223,25 @@ def deposit(cotangents: Any, index: int, x_bar: Any) -> None:
         cotangents[index] = x_bar
         return
     if type(held) is np.ndarray and held.nbytes >= _LARGE and type(x_bar) is np.ndarray and _is_like(x_bar, held):
-        if getrefcount(held) == _IN_SLOT and _is_own(held):
+        if getrefcount(held) == _IN_SLOT and has_own_memory(held):
             np.add(held, x_bar, out=held)
             return
-        if getrefcount(x_bar) == _TEMPORARY and _is_own(x_bar):
+        if getrefcount(x_bar) == _TEMPORARY and has_own_memory(x_bar):
             cotangents[index] = np.add(held, x_bar, out=x_bar)
             return
     cotangents[index] = held + x_bar
+
+
+def deposit_negative(cotangents: Any, link: tuple[Any, ...], y_bar: Any) -> None:
+    """Add -y_bar to the cotangent of a node, called where the caller's own name of `y_bar` is used for the last time.
+
+    What was read from an array has its cotangent added into the array's at once.
+    """
+    subtract = link[1].subtract
+    if subtract is not None and type(y_bar) is np.ndarray and y_bar.nbytes >= _LARGE and cotangents[link[0]] is None:
+        subtract(cotangents, link, y_bar)
+    else:
+        deposit(cotangents, link[0], scaled(y_bar, -1.0, SPENT + 1))
 
 
 def shows_nan(x: Any) -> bool:
@@ -219,15 +262,39 @@ def _is_uniform(x: Any) -> bool:
     return type(x) is np.ndarray and not any(x.strides)
 
 
-def _is_own(x: np.ndarray[Any, Any]) -> bool:
-    return x.base is None and x.flags.writeable
-
-
 def _is_like(x: Any, y: np.ndarray[Any, Any]) -> bool:
     return type(x) is np.ndarray and x.shape == y.shape and x.dtype == y.dtype
 
 
 # --- the reference counts of what nobody else holds, as this interpreter counts them ----------------------------------
+
+
+def has_own_memory(x: np.ndarray[Any, Any]) -> bool:
+    """Whether the memory of `x` may be written to and belongs to no other array; who holds `x` is another question.
+
+    That is so of an array without a base, and of a contiguous view (a reshape) of a base that nobody else holds.
+    """
+    flags = x.flags
+    if not flags.writeable:
+        return False
+    base = x.base
+    if base is None:
+        return True
+    return (
+        type(base) is np.ndarray
+        and base.base is None
+        and (flags.c_contiguous or flags.f_contiguous)
+        and getrefcount(base) == HELD_AS_BASE
+    )
+
+
+def _count_base(x: np.ndarray[Any, Any]) -> int:
+    base = x.base
+    return getrefcount(base)
+
+
+HELD_AS_BASE = _count_base(np.ndarray(1, np.uint8, np.empty(1, np.uint8)))
+"""What `getrefcount(base)` gives of a local name `base = x.base`, where `x` alone has that base."""
 
 
 def _count_temporary(x: Any) -> int:
@@ -245,7 +312,7 @@ def _count_in_slot(slots: list[Any]) -> int:
 
 
 _TEMPORARY = _count_temporary(np.zeros(1) + 0)
-_NAMED = _count_named()
+SPENT = _count_named()
 _IN_SLOT = _count_in_slot([np.zeros(1)])
 
 
@@ -270,14 +337,15 @@ def elementwise_op(rule: Elementwise, active: tuple[bool, ...], fitted: bool) ->
     kept = residuals(rule, active)
     links = [f"link_{_ARGUMENTS[i]}" for i in wanted]
     likes = [f"like_{_ARGUMENTS[i]}" for i in wanted] if fitted else []
-    names: dict[str, Any] = {f.__name__: f for f in (times, times_last, scaled, fit, conj, match, deposit)}
+    helpers = (times, divided, over, scaled, fit, conj, match, deposit, deposit_negative)
+    names: dict[str, Any] = {f.__name__: f for f in helpers} | {"SPENT": SPENT}
     partials = [_partial_text(rule.partials[i], f"partial_{_ARGUMENTS[i]}", names) for i in wanted]
     unpack = f"    _, _, {', '.join([*links, *kept, *likes])}, = node\n"
 
     def pull_text() -> str:
         text = f"def pull(cotangents, node, y_bar):\n{unpack}"
-        for k, partial in enumerate(partials):
-            x_bar = _product("y_bar", partial, "{} * {}", conjugate=fitted)
+        for k, (partial, how, factor) in enumerate(partials):
+            x_bar = _times_factor(_product("y_bar", partial, _PLAIN[how], conjugate=fitted), factor)
             if fitted:
                 x_bar = f"fit({x_bar}, {likes[k]})"
             text += (
@@ -289,24 +357,33 @@ def elementwise_op(rule: Elementwise, active: tuple[bool, ...], fitted: bool) ->
     def careful_text() -> str:
         # Without the node, residuals that nobody else holds may be overwritten.
         text = f"def careful(cotangents, node, y_bar):\n{unpack}    del node\n"
-        for k, partial in enumerate(partials):
-            is_last_use = isinstance(partial, str) and all(partial not in str(later) for later in partials[k + 1 :])
-            product = "times_last({}, {})" if is_last_use and partial in kept else "times({}, {})"
-            x_bar = _product("y_bar", partial, product, conjugate=fitted)
-            if isinstance(partial, float) and partial != 1 and k + 1 == len(partials):
-                x_bar = f"scaled(y_bar, {partial!r})"
+        for k, (partial, how, factor) in enumerate(partials):
+            is_last = k + 1 == len(partials)
+            is_last_use = partial in kept and all(partial not in str(later) for later, *_ in partials[k + 1 :])
+            spent = ", SPENT" if is_last_use else ", None"
+            if how == "times" and is_last:
+                spent += ", SPENT"
+            x_bar = _product("y_bar", partial, f"{how}({{}}, {{}}{spent})", conjugate=fitted)
+            if factor is not None:
+                x_bar = f"scaled({x_bar}, {factor!r}{', SPENT' if is_last_use else ''})"
+            if isinstance(partial, float) and partial != 1 and is_last:
+                x_bar = f"scaled(y_bar, {partial!r}, SPENT)"
             if fitted:
                 x_bar = f"fit({x_bar}, {likes[k]})"
-            text += f"    deposit(cotangents, {links[k]}[0], {x_bar})\n"
+            if partial == -1 and is_last and not fitted:
+                text += f"    deposit_negative(cotangents, {links[k]}, y_bar)\n"
+            else:
+                text += f"    deposit(cotangents, {links[k]}[0], {x_bar})\n"
         return text
 
     total = " + ".join(
-        _product(link, partial, "times({}, {})", conjugate=False) for link, partial in zip(links, partials, strict=True)
+        _times_factor(_product(link, partial, how + "({}, {})", conjugate=False), factor)
+        for link, (partial, how, factor) in zip(links, partials, strict=True)
     )
     push_text = f"def push(node, y_result):\n{unpack}    return {f'match({total}, y_result)' if fitted else total}\n"
     source = pull_text() + careful_text() + push_text
     exec(compile(source, f"<retrograde rule {rule.name}>", "exec"), names)
-    is_quiet = all(isinstance(partial, float) or partial in kept for partial in partials)
+    is_quiet = all(isinstance(partial, float) or (partial in kept and how == "times") for partial, how, _ in partials)
     return Op(
         rule.name,
         len(links),
@@ -320,10 +397,19 @@ def elementwise_op(rule: Elementwise, active: tuple[bool, ...], fitted: bool) ->
     )
 
 
-def _partial_text(partial: Any, name: str, names: dict[str, Any]) -> str | float:
-    """How generated code says a partial: a number, a residual's name, or a call."""
+# What a cotangent is multiplied or divided by, where zero times infinity need not be zero.
+_PLAIN = {"times": "{} * {}", "divided": "over({}, {})"}
+
+
+def _partial_text(partial: Any, name: str, names: dict[str, Any]) -> tuple[str | float, str, float | None]:
+    """How generated code says a partial: a number, a residual's name, or a call; what is done with it; a factor."""
     if not callable(partial):
-        return float(partial)
+        return float(partial), "times", None
+    how, factor = "times", None
+    if isinstance(partial, Multiple):
+        partial, factor = partial.partial, partial.factor
+    if isinstance(partial, Reciprocal):
+        partial, how = partial.divisor, "divided"
     parameters = ["a" if p == "x" else p for p in inspect.signature(partial).parameters]
     sentinels = [object() for _ in parameters]
     try:
@@ -332,9 +418,13 @@ def _partial_text(partial: Any, name: str, names: dict[str, Any]) -> str | float
     except Exception:  # whatever a formula says to arguments that are no numbers
         returned = None
     if any(returned is sentinel for sentinel in sentinels):
-        return next(p for p, sentinel in zip(parameters, sentinels, strict=True) if sentinel is returned)
+        return next(p for p, sentinel in zip(parameters, sentinels, strict=True) if sentinel is returned), how, factor
     names[name] = partial
-    return f"{name}({', '.join(parameters)})"
+    return f"{name}({', '.join(parameters)})", how, factor
+
+
+def _times_factor(x: str, factor: float | None) -> str:
+    return x if factor is None else f"{x} * {factor!r}"
 
 
 def _product(x: str, partial: str | float, product: str, conjugate: bool) -> str:

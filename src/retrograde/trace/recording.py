@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from retrograde.errors import EndedError
 from retrograde.trace.call import Binding, Operand, distribute
 from retrograde.trace.handle import Traced, is_traced, make
@@ -51,7 +53,7 @@ class RecordingLevel(Level):
         node = (self.number(), general_op(len(links), repeatable), *links, pull, binding.targets(active))
         self.append(node)
         y = binding.y
-        if not isinstance(y, tuple | list):
+        if type(y) is np.float64 or type(y) is np.ndarray or not isinstance(y, tuple | list):
             return make(y, node, self)
 
         def output(position: int, value: Any) -> Any:

@@ -19,6 +19,7 @@ import optree
 
 from retrograde.errors import InputError, SeedError
 from retrograde.trace.handle import HANDLES, Traced, is_traced, like_of, plain, shape_of
+from retrograde.trace.ops import has_own_memory
 
 NAMESPACE = "retrograde"
 
@@ -225,14 +226,19 @@ def finished(x_bar: Any, primal: Any) -> Any:
     primal = plain(primal)
     if isinstance(primal, np.ndarray):
         dtype = like_of(primal)[1]
-        is_own = type(x_bar) is np.ndarray and x_bar.base is None and x_bar.flags.writeable
-        if is_own and x_bar.dtype == dtype and getrefcount(x_bar) <= _HELD_BY_CALLER:
+        is_held = type(x_bar) is not np.ndarray or getrefcount(x_bar) > _HELD_BY_CALLER
+        if not is_held and x_bar.dtype == dtype and has_own_memory(x_bar) and _is_whole(x_bar):
             return x_bar
         return np.array(x_bar, dtype=dtype)
     if isinstance(primal, np.generic):
         dtype = like_of(primal)[1]
         return dtype.type(x_bar)
     return complex(x_bar) if isinstance(primal, complex) else float(x_bar)
+
+
+def _is_whole(x: np.ndarray[Any, Any]) -> bool:
+    """Whether an array has the whole of its memory; a part of something large would keep all of it alive."""
+    return x.base is None or x.base.nbytes == x.nbytes
 
 
 def _calibrate() -> int:

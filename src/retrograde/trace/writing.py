@@ -25,7 +25,7 @@ from retrograde.trace.constant import CONSTANT, constant, released
 from retrograde.trace.handle import FLOAT64, HANDLES, Traced, is_traced, like_of, plain, shape_of
 from retrograde.trace.keys import fixed_key
 from retrograde.trace.level import CONTEXT, Node, set_aside, some_are_asked
-from retrograde.trace.ops import LEAF, Op, deposit, fit, no_push
+from retrograde.trace.ops import HELD_AS_BASE, LEAF, Op, deposit, fit, no_push
 from retrograde.trace.places import places_of
 
 # A path leads from an array to a view of it, step by step: `np.transpose`, then `operator.itemgetter(0)`.
@@ -221,13 +221,7 @@ def _count(x: Traced) -> int:
     return getrefcount(x.primal)
 
 
-def _count_base(x: np.ndarray[Any, Any]) -> int:
-    base = x.base
-    return getrefcount(base)
-
-
 _EXCLUSIVE = _count(constant(np.zeros(1)))
-_HELD_AS_BASE = _count_base(np.ndarray(1, np.uint8, np.empty(1, np.uint8)))
 
 
 def _is_exclusive(x: Traced) -> bool:
@@ -236,7 +230,7 @@ def _is_exclusive(x: Traced) -> bool:
         return False
     base = x.primal.base
     # The memory that `copied` made belongs to the array alone.
-    return base is None or (type(base) is np.ndarray and base.base is None and getrefcount(base) == _HELD_AS_BASE)
+    return base is None or (type(base) is np.ndarray and base.base is None and getrefcount(base) == HELD_AS_BASE)
 
 
 # --- cotangents that a sweep owns --------------------------------------------------------------------------------
@@ -365,7 +359,20 @@ def _add_into(x: np.ndarray[Any, Any], key: Any, value: Any) -> None:
 
 def _read_pull(cotangents: Any, node: Node, y_bar: Any) -> None:
     _, _, link, path, key, shape, dtype = node
+    if cotangents[link[0]] is None and not path and type(y_bar) is np.ndarray and y_bar.dtype == dtype:
+        cotangents[link[0]] = Accumulator(scatter(y_bar, key, shape))
+        return
     Accumulator.at(cotangents, link[0], shape, dtype).add(path, key, y_bar)
+
+
+def _read_subtract(cotangents: Any, node: Node, y_bar: Any) -> None:
+    _, _, link, path, key, shape, dtype = node
+    mine = Accumulator.at(cotangents, link[0], shape, dtype)
+    part = mine.contents[key] if not path and type(mine.contents) is np.ndarray and not may_repeat(key) else None
+    if type(part) is np.ndarray and np.may_share_memory(part, mine.contents):
+        np.subtract(part, y_bar, out=part)
+    else:
+        mine.add(path, key, -y_bar)
 
 
 def _read_push(node: Node, y: Any) -> Any:
@@ -415,7 +422,7 @@ def _pass_on(cotangents: Any, before: Node, mine: Accumulator) -> None:
         cotangents[before[0]] = mine if held is None else mine + held
 
 
-READ = Op("read", 1, _read_pull, _read_push)
+READ = Op("read", 1, _read_pull, _read_push, subtract=_read_subtract)
 """`follow(x, path)[key]`: `(number, op, link, path, key, shape, dtype)`, those of the cotangent of x."""
 READ_ONE = Op("read", 1, _read_one_pull, _read_one_push)
 """`x[i]` of a float64 vector: `(number, op, link, i, shape)`."""
