@@ -46,7 +46,7 @@ NOT_NUMBERS: dict[str, str] = {
     ),
     **_all(
         "can_cast common_type isdtype issubdtype min_scalar_type mintypecode promote_types isfortran"
-        " isscalar iterable may_share_memory shares_memory broadcast_shapes einsum_path",
+        " isscalar iterable broadcast_shapes einsum_path",
         "asks about types, shapes or memory, not about numbers",
     ),
     **_all(

@@ -180,10 +180,10 @@ def is_ours_file(name: str) -> bool:
     return name.startswith((_PACKAGE, "<retrograde"))
 
 
-def user_frame() -> FrameType | None:
-    """The innermost frame that is neither this library's nor NumPy's or SciPy's."""
+def user_frame(strictly: bool = True) -> FrameType | None:
+    """The innermost frame that is neither this library's nor (`strictly`) NumPy's or SciPy's."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and (is_ours(frame) or _package(frame) in ("numpy", "scipy")):
+    while frame is not None and (is_ours(frame) or (strictly and _package(frame) in ("numpy", "scipy"))):
         frame = frame.f_back
     return frame
 
@@ -236,8 +236,17 @@ def _line(frame: FrameType) -> str:
 
 def _is_installed(frame: FrameType) -> bool:
     # The code of a compiled module names no path; its module does.
-    paths = (frame.f_code.co_filename, str(frame.f_globals.get("__file__")))
-    return any(path.startswith(_PYTHON) or any(folder in path for folder in _INSTALLED) for path in paths)
+    return is_installed_file(frame.f_code.co_filename) or is_installed_file(str(frame.f_globals.get("__file__")))
+
+
+def is_installed_file(path: str) -> bool:
+    """Whether a file belongs to an installed package or to Python's own library."""
+    return path.startswith(_PYTHON) or is_in_package(path)
+
+
+def is_in_package(path: str) -> bool:
+    """Whether a file belongs to an installed package."""
+    return any(folder in path for folder in _INSTALLED)
 
 
 _INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import collections.abc
 import contextlib
 import contextvars
 import dataclasses
@@ -632,6 +633,37 @@ def test_patterns_match_as_they_match_the_primal():
     agree(class_and_mapping_patterns, X)
     agree(value_patterns, X, lambda x: x[1] * x[0] ** 2 + x[2] ** 2)
     agree(sequence_patterns_of_tuples, X, np.prod)
+
+
+def test_a_number_matches_no_sequence():
+    def f(x):
+        match x:
+            case []:
+                return 1.0
+            case [a]:
+                return a
+            case [a, b, *_]:
+                return a * b
+            case float() | int():
+                return x * x
+        return 0.0
+
+    for number in (3.0, np.float64(3.0)):
+        assert gradient(f, number) == (6.0,)
+        assert jvp(f, (number,), (1.0,)) == (9.0, 6.0)
+    with pytest.raises(TypeError, match="no len"):
+        gradient(len, 3.0)
+
+
+def test_an_array_matches_a_sequence_exactly_where_numpys_does():
+    def f(x):
+        match x:
+            case [first, *others]:
+                return first * sum(others)
+        return np.sum(x**2)
+
+    agree(f, X)
+    assert not any(isinstance(x, collections.abc.Sequence) for x in (param(X), param(X) * 2))
 
 
 # --- classes -----------------------------------------------------------------------------------------------------

@@ -390,6 +390,12 @@ CULPRITS = [
 RNG = np.random.default_rng(0)
 
 
+def test_a_function_of_scipy_that_is_itself_differentiated_is_named():
+    with pytest.raises(ConversionError, match=r"in norm\(\.\.\.\) would") as caught:
+        gradient(scipy.linalg.norm, X)
+    assert "  1. np.linalg.norm, which has a derivative rule" in str(caught.value)
+
+
 @pytest.mark.parametrize(("f", "x", "who", "way"), CULPRITS)
 def test_a_conversion_in_another_function_names_the_function_and_what_to_write_instead(f, x, who, way):
     for transform in (lambda: gradient(f, x), lambda: jvp(f, (x,), (x,))):
@@ -414,3 +420,6 @@ def test_what_scipy_itself_raises_gets_a_note_with_the_function_and_the_line():
     assert "scipy.linalg.expm(...)" in note
     assert "(test_python_as_written_values.py:" in note
     assert "  1. primitive(scipy.linalg.expm).defpullback" in note
+    with pytest.raises(TypeError) as caught:
+        gradient(lambda x: scipy.linalg.solve(np.eye(3), x, check_finite=False)[0], X)
+    assert "  1. np.linalg.solve, which" in str(caught.value) + "".join(getattr(caught.value, "__notes__", []))

@@ -11,9 +11,19 @@ import numpy as np
 import pytest
 from compared import WM, M, X, agrees, each
 from numpy.lib.stride_tricks import as_strided
-from truth import close
+from truth import agree, close
 
-from retrograde import MutationError, RetrogradeError, gradient, hessian, hvp, jvp, param, pullback
+from retrograde import (
+    MutationError,
+    RetrogradeError,
+    UnsupportedArgumentError,
+    gradient,
+    hessian,
+    hvp,
+    jvp,
+    param,
+    pullback,
+)
 
 V = 0.9 * np.sin(1.0 + np.arange(6.0))
 MASK = M > 0.2
@@ -640,3 +650,20 @@ def test_functions_that_write_refuse_a_parameter_and_views_of_it():
         with pytest.raises(MutationError):
             attempt()
     close(p.primal, X)
+
+
+def test_as_strided_of_a_part_reaches_the_whole_array():
+    def read(x):
+        return np.sum(as_strided(x[2:], (2, 2), (-8, 8)) * np.array([[1.0, 2.0], [3.0, 4.0]]))
+
+    def written(x):
+        A = np.outer(x, x)
+        v = as_strided(A[1:, 1:], (2, 3), (-32, 8))
+        v[0] *= 2
+        A[0, 1] = x[2]
+        return np.sum(A * np.arange(16.0).reshape(4, 4)) + np.sum(v**2)
+
+    for f in (read, written):
+        agree(f, np.array([0.5, -1.2, 2.0, 0.3]))
+    with pytest.raises(UnsupportedArgumentError, match="memory that is not in x"):
+        gradient(lambda x: np.sum(as_strided(x[2:], (4,), (8,))), np.ones(4))

@@ -39,6 +39,7 @@ no_gradient(
     why="a test gives truth values",
 )
 no_gradient(np.isrealobj, np.iscomplexobj, why="it looks at the dtype of its argument", reads=False)
+no_gradient(np.may_share_memory, np.shares_memory, why="it asks about memory", reads=False)
 no_gradient(np.array2string, np.array_repr, np.array_str, why="it makes text", reads=False)
 no_gradient(
     np.bitwise_and,

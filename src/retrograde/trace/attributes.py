@@ -9,6 +9,8 @@ All names stand here one by one: a `__getattr__` for those that have no derivati
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +55,19 @@ class Attributes:
     nbytes = property(lambda x: x.size * x.dtype.itemsize)
     strides = property(lambda x: x.primal.strides)
     device = "cpu"
+
+    # Of an array that is no view (a view has another).
+    base: Any = None
+
+    @property
+    def __array_namespace__(self) -> Any:
+        """What gives the functions that the code which asks takes for arrays: NumPy's, or a wrapper of them."""
+        frame = sys._getframe(1)
+        if frame.f_code.co_name == "is_writeable_array" and not isinstance(plain(self), np.ndarray):
+            raise AttributeError("__array_namespace__")  # a number cannot be written to
+        wrapper, is_wrapped, _ = str(frame.f_globals.get("__name__")).partition(".array_api_compat.")
+        functions = importlib.import_module(f"{wrapper}.array_api_compat.numpy") if is_wrapped else np
+        return lambda *, api_version=None: functions
 
     @property
     def flags(self) -> Any:
@@ -292,7 +307,6 @@ class Flat:
 # What arrays (and numbers) have beyond this. It would hand out the memory itself, or a plain value; so only those have
 # it that are plain in truth, and integers, which stay what they are.
 _ELSEWHERE = {
-    "base": "np.shares_memory and the like on data(x)",
     "byteswap": "data(x).byteswap()",
     "ctypes": "data(x).ctypes, for compiled code that only reads; primitive, to give that code a derivative rule",
     "data": "data(x), Retrograde's function: the plain value",

@@ -46,7 +46,7 @@ def is_calling(frame: FrameType, names: tuple[str, ...]) -> bool:
         # The code is kept, so that its id stays its own.
         found = _verified[id(code), position] = (code, called_name(code, position))
     called = found[1]
-    if called is None or called in names:
+    if called is None or called == ANY or called in names or called in _ITERATORS:
         return called is not None
     # Under another name: `from numpy import zeros as z`.
     value = frame.f_globals.get(called) or frame.f_locals.get(called)
@@ -113,7 +113,10 @@ def called_name(code: CodeType, position: int) -> str | None:
     """The name of the function that the instruction at `position` calls; None where it is not a simple call."""
     instructions = [i for i in dis.get_instructions(code) if i.offset <= position and i.opname not in _UNCOUNTED]
     call = instructions.pop()
-    if call.opname not in ("CALL", "CALL_KW", "CALL_FUNCTION_EX") or call.arg is None:
+    if call.opname in _ITERATING:
+        return ANY
+    # 3.11 runs a call of a class of C's, once it is specialised, in the instruction before it.
+    if call.opname not in ("CALL", "CALL_KW", "CALL_FUNCTION_EX", "PRECALL") or call.arg is None:
         return None
     while instructions and instructions[-1].opname in ("PRECALL", "KW_NAMES"):
         instructions.pop()
@@ -133,5 +136,20 @@ def called_name(code: CodeType, position: int) -> str | None:
     pushed = instructions[-1].argval
     return str(pushed[-1] if isinstance(pushed, tuple) else pushed).partition(" ")[0]
 
+
+def matched_length(frame: FrameType) -> int | None:
+    """The length that a pattern asks for (`case [a, b]`), where that is what a frame is executing."""
+    after = [i for i in dis.get_instructions(frame.f_code) if i.offset >= frame.f_lasti and i.opname not in _UNCOUNTED]
+    if len(after) < 2 or after[0].opname != "GET_LEN" or not isinstance(after[1].argval, int):
+        return None
+    return after[1].argval
+
+
+# `a, b = map(asarray, (x, y))`: what takes the elements of an iterator calls whatever makes them, in C.
+ANY = "*"
+_ITERATING = ("FOR_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "LIST_EXTEND", "SET_UPDATE", "YIELD_FROM", "SEND")
+_ITERATORS = frozenset(
+    {"all", "any", "dict", "enumerate", "list", "max", "min", "next", "sorted", "sum", "tuple", "zip"}
+)
 
 _UNCOUNTED = ("CACHE", "EXTENDED_ARG")

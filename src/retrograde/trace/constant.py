@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from retrograde.trace.callers import Statement, frame_of_operator, is_calling, package_of, statement_of
+from retrograde.trace.callers import Statement, frame_of_operator, is_calling, statement_of
 from retrograde.trace.handle import HANDLES, Traced, make
 from retrograde.trace.level import CONTEXT, Level, Node, ignored_depth
+from retrograde.trace.packages import wants_plain_arrays
 
 if TYPE_CHECKING:
     from retrograde.trace.call import Binding, Operand
@@ -32,7 +33,7 @@ class ConstantLevel(Level):
             context = CONTEXT.get()
             if context.levels and not (context.ignored and ignored_depth(context) >= 0):
                 frame = frame_of_operator(sys._getframe(2))  # above that of the generated function
-                if frame is None or package_of(frame) in _PLAIN_MAKERS:
+                if frame is None or wants_plain_arrays(frame):
                     return y
                 if statement_of(frame) is Statement.OPERATOR:
                     return constant(y)
@@ -43,11 +44,6 @@ class ConstantLevel(Level):
 
 
 CONSTANT = ConstantLevel()
-
-# Packages whose compiled code checks for arrays by their type, and this one. What they make stays a plain array.
-_PLAIN_MAKERS = frozenset(
-    {"retrograde", "numpy", "scipy", "sklearn", "pandas", "numba", "matplotlib", "torch", "jax", "optree"}
-)
 
 
 def constant(array: Any) -> Traced:
@@ -73,15 +69,9 @@ def writable(array: Any, frame: FrameType | None, *names: str) -> Any:
         or array.dtype.kind not in "fc"
     ):
         return array
-    if frame is None or not is_calling(frame, names) or _passes_on_to_compiled_code(frame):
+    if frame is None or not is_calling(frame, names) or wants_plain_arrays(frame):
         return array
     return constant(array)
-
-
-def _passes_on_to_compiled_code(frame: FrameType) -> bool:
-    """Whether a frame's package does; of NumPy, `numpy.polynomial` is plain Python that fills arrays."""
-    name: str = frame.f_globals.get("__name__", "")
-    return package_of(frame) in _PLAIN_MAKERS and not name.startswith("numpy.polynomial.")
 
 
 def released(x: Any) -> Any:

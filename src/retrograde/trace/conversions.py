@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from retrograde.errors import HashError, MutationError, PickleError
-from retrograde.trace.callers import calling_frame
+from retrograde.trace.callers import calling_frame, matched_length
 from retrograde.trace.culprit import conversion_error
 from retrograde.trace.level import VARYING, is_ignored
 
@@ -132,6 +133,11 @@ class Conversions:
                 f"shuffle would not mix {describe(self)}, but write rows over others",
                 "x[...] = x[rng.permutation(len(x))]",
             )
+        if not hasattr(value, "__len__"):
+            # A number does not match a sequence, though its class may (see handle.py).
+            wanted = matched_length(sys._getframe(1))
+            if wanted is not None:
+                return int(wanted == 0)
         return len(value)
 
     def __contains__(self, item: Any) -> bool:

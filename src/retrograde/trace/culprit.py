@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from retrograde.errors import ConversionError, MutationError, callers_frame, user_frame, users_entry
+from retrograde.errors import ConversionError, MutationError, callers_frame, is_ours, user_frame, users_entry
 from retrograde.rules.table import RULES
 from retrograde.trace.callers import Statement, called_name, statement_of
 
@@ -25,6 +25,8 @@ WAYS_TO_WRITE = (
     "copy what was made elsewhere: np.copy(array), np.array(expression)",
     "np.array([...]) or np.stack([...]) of the values; a Buffer",
 )
+_KEEP = "np.* and math.* functions, and Python's operators: they take traced values as they are"
+_OWN_RULE = "primitive(function).defpullback(...), to give the function a derivative rule"
 _LISTS = "np.array([...]) around a list: it works on traced values, {0}(np.array([a, b]))"
 _RANDOM = "a draw from the standard distribution, scaled and shifted: mu + sigma * rng.normal()"
 
@@ -59,11 +61,23 @@ def conversion_error(what: str, x: str, ways: tuple[str, ...]) -> ConversionErro
     return ConversionError(fact, *_instead(culprit, ways, "array" in what), _DROP)
 
 
-def blamed(trace: TracebackType | None) -> str:
-    """The function that the user's innermost line in a traceback calls, as it stands there; else an empty string."""
+def note_on(trace: TracebackType | None, place: str, sure: bool) -> str:
+    """What is added to an exception that others raise because of a traced value.
+
+    Args:
+        place: the user's line.
+        sure: whether it is certain that a traced value is the cause.
+    """
     entry = users_entry(trace)
     culprit = None if entry is None else _culprit(entry, entry.tb_frame)
-    return "" if culprit is None else culprit.text
+    if culprit is None or _is_builtin(culprit.value):
+        fact, ways = "a traced value came to code that knows plain numbers and arrays only", [_KEEP, _OWN_RULE]
+    else:
+        fact = f"{culprit.text}(...) is compiled, or calls what is, and takes no traced values"
+        fact += "" if sure else "; if it was given one"
+        ways = _instead(culprit, (), False)
+    numbered = "\n".join(f"  {number}. {way}" for number, way in enumerate([*ways, _DROP], 1))
+    return f"retrograde: {fact}  ({place})\n{numbered}"
 
 
 def _culprit(place: FrameType | TracebackType, frame: FrameType) -> Culprit | None:
@@ -72,10 +86,24 @@ def _culprit(place: FrameType | TracebackType, frame: FrameType) -> Culprit | No
 
     node = executing.Source.executing(place).node
     if isinstance(node, ast.Call):
-        return Culprit(_short(ast.unparse(node.func)), _value(node.func, frame))
+        value = _value(node.func, frame)
+        if str(getattr(value, "__module__", None)).startswith("retrograde"):
+            return _given(place)  # gradient(scipy.linalg.norm, x)
+        return Culprit(_short(ast.unparse(node.func)), value)
     position = place.tb_lasti if isinstance(place, TracebackType) else place.f_lasti
     name = called_name(frame.f_code, position) if node is None else None
     return Culprit(name, _named(name, frame)) if name else None
+
+
+def _given(place: FrameType | TracebackType) -> Culprit | None:
+    """The function of another package that was itself given to a transform."""
+    frame = user_frame(strictly=False) if isinstance(place, FrameType) else None
+    while frame is not None and frame.f_back is not None and not is_ours(frame.f_back):
+        frame = frame.f_back
+    if frame is None or frame is place:
+        return None
+    name = frame.f_code.co_name
+    return Culprit(name, frame.f_globals.get(name))
 
 
 def _short(text: str) -> str:
@@ -131,7 +159,7 @@ def _instead(culprit: Culprit, ways: tuple[str, ...], is_array: bool) -> list[st
     ):
         return [_LISTS.format(text), *([] if isinstance(function, np.ufunc) else [_own_rule(text)])]
     same = _same_in_numpy(name, function)
-    return [*([f"{same}, which has a derivative rule"] if same else []), *ways[:1], _own_rule(text)]
+    return [*([f"{same}, which has a derivative rule"] if same else []), *ways, _own_rule(text)]
 
 
 def _own_rule(text: str) -> str:

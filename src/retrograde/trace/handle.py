@@ -8,6 +8,7 @@ protocols.py    NumPy's ufunc and function protocols
 
 from __future__ import annotations
 
+import abc
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,6 +55,13 @@ class Traced(Attributes, Conversions):
     def __class__(self) -> type:  # type: ignore[override]
         """What `isinstance` sees: a traced value takes the branches of its primal; `type` tells the truth."""
         return type(plain(self))
+
+
+# From NumPy 2.5 on, an array matches `[first, *rest]`. The flag of its type says so; an abstract class that has it
+# hands it on to what is registered, and for `isinstance` that is no Sequence.
+_SEQUENCE = 1 << 5
+if np.ndarray.__flags__ & _SEQUENCE:
+    abc.ABCMeta("_Matching", (), {"__abc_tpflags__": _SEQUENCE}).register(Traced)
 
 
 HANDLES: set[type] = {Traced}

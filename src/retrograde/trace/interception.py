@@ -26,8 +26,8 @@ import numpy as np
 from numpy.polynomial import polyutils
 
 from retrograde.rules.table import RULES, Elementwise
+from retrograde.trace import early_bound, fourier, special
 from retrograde.trace import level as levels
-from retrograde.trace import special
 from retrograde.trace.call import call
 from retrograde.trace.callers import calling_frame
 from retrograde.trace.constant import CONSTANT, writable
@@ -78,6 +78,8 @@ def _replaces(
 
         @functools.wraps(original)
         def replaced(*args: Any, **kwargs: Any) -> Any:
+            if not levels.ACTIVE:
+                return original(*args, **kwargs)  # where it was bound by name
             made = replacement(original, *args, **kwargs)
             if makes and type(made) is np.ndarray:
                 return writable(made, sys._getframe(1), name)
@@ -147,6 +149,14 @@ def _as_array_replacement(
     return _for_caller(_laid_out(x, _LAYOUTS.get(original.__name__, order)), original.__name__)
 
 
+@_replaces(np, "require", _numpy)
+def _require(original: Any, a: Any, dtype: Any = None, requirements: Any = None, **kwargs: Any) -> Any:
+    if not contains_traced(a):
+        return original(a, dtype, requirements, **kwargs)
+    wanted = {str(name).upper()[:1] for name in requirements or ()}
+    return _laid_out(_as_array(a, dtype), "F" if "F" in wanted else "C" if "C" in wanted else None)
+
+
 _LAYOUTS = {"ascontiguousarray": "C", "asfortranarray": "F"}
 
 for _name in ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray"):
@@ -180,7 +190,7 @@ def _outside_ignore(tree: Any) -> Any:
 def _as_array(tree: Any, dtype: Any) -> Any:
     x = array_of(tree)
     if not isinstance(plain(x), np.ndarray):
-        x = np.reshape(x, ())
+        x = np.copy(x)  # an array without axes; np.reshape leaves a number of NumPy's a number
     return x if dtype is None or np.dtype(dtype) == x.dtype else x.astype(dtype)
 
 
@@ -537,33 +547,55 @@ def _submit_in_context(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
     return _submit(self, contextvars.copy_context().run, fn, *args, **kwargs)
 
 
-_special: dict[str, Callable[..., Any]] = {}
+# Modules of SciPy that somebody may import some day, with what makes their replacements then.
+_AWAITED: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "scipy.special": special.replacements,
+    "scipy.fft": fourier.replacements,
+}
 _noticing = threading.Lock()
 
 
-def _notice_special() -> None:
-    """Prepare the functions of scipy.special for being replaced, once somebody has imported it."""
-    module = sys.modules.get("scipy.special")
-    if _special or not hasattr(module, "softmax"):
-        return
-    with _noticing:
-        if not _special:
-            _special.update(special.replacements(module))
-            _originals.update((id(function.original), function) for function in _special.values())  # type: ignore[attr-defined]
-            _switches.append(_switch(vars(module), _special))
+def _notice_scipy() -> None:
+    """Prepare the functions of SciPy's modules for being replaced, once somebody has imported these."""
+    for name in tuple(_AWAITED):
+        module = sys.modules.get(name)
+        if module is None or getattr(module.__spec__, "_initializing", False):
+            continue
+        with _noticing:
+            replacements = _AWAITED.pop(name, None)
+            if replacements is None:
+                continue
+            table = replacements(module)
+            _originals.update((id(function.original), function) for function in table.values())
+            _switches.append(_switch(vars(module), table))
             _found.clear()
+            early_bound.look(_originals, again=True)
 
 
 def install() -> None:
     """Take the functions over. Called when the first transform begins."""
     uninstall()  # what an interrupt may have left of an earlier one
-    _notice_special()
+    if _AWAITED:
+        _notice_scipy()
     if options.intercept:
+        # Asked here, since nearly all transforms find nothing new.
+        if early_bound.looked_at != (len(sys.modules), next(reversed(sys.modules.values()))):
+            early_bound.look(_originals)
         for names, table, before, values, read in _switches:
             # Noted before it is done: an interrupt in between restores what is there anyway.
             _replaced.append((names, before if read(names) == values else {name: names[name] for name in table}))
             names.update(table)
         np.vectorize.__call__ = vectorized  # type: ignore[method-assign]
+        for module in early_bound.own:
+            try:
+                unchanged = all(map(operator.is_, module.read(module.names), module.values))
+            except KeyError:
+                unchanged = False
+            if unchanged:
+                _replaced.append((module.names, module.before))
+                module.names.update(module.table)
+            else:
+                _replace_names(module.names, tuple(module.before))
     thread.ThreadPoolExecutor.submit = _submit_in_context  # type: ignore[method-assign]
     # A growing tape is all alive: collections find nothing and cost as much as the program itself.
     global _thresholds
@@ -603,7 +635,8 @@ def originals() -> Iterator[None]:
 
 def traceable(f: Callable[..., Any]) -> Callable[..., Any]:
     """`f`, or what stands for it while a transform runs (`gradient(math.sin, x)`)."""
-    _notice_special()
+    if _AWAITED:
+        _notice_scipy()
     return _originals.get(id(f), f) if options.intercept else f
 
 
@@ -627,8 +660,11 @@ def replace_in_globals(f: Any) -> None:
     if count != len(names):
         found = tuple(name for name, value in names.items() if id(value) in _originals)
         _found[id(names)] = (len(names), found)
-    if not found or not options.intercept:
-        return
+    if found and options.intercept:
+        _replace_names(names, found)
+
+
+def _replace_names(names: dict[str, Any], found: tuple[str, ...]) -> None:
     table = {name: _originals[id(names[name])] for name in found if id(names.get(name)) in _originals}
     if table:
         _replaced.append((names, {name: names[name] for name in table}))

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 from retrograde.errors import RetrogradeError, is_ours, location_in, without_our_frames
 from retrograde.trace.callers import package_of
 from retrograde.trace.creation import contains_traced
-from retrograde.trace.culprit import WAYS_TO_WRITE, blamed
+from retrograde.trace.culprit import WAYS_TO_WRITE, note_on
 from retrograde.trace.handle import HANDLES, Traced
 from retrograde.trace.interception import replace_in_globals
 from retrograde.trace.level import ACTIVE, CONTEXT, Level, begin, finish
+from retrograde.trace.packages import MIXED
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -60,15 +61,6 @@ _WRITTEN = "\n".join(
 _BORROWED = """retrograde: an operation on a traced value still needs the contents of this array.
   1. write into a copy of it, or use np.copy(array) in the operation
   2. make the array inside the function: np.zeros(n), np.array(...)"""
-_COMPILED = """retrograde: compiled code of SciPy takes no traced values. If {function}(...) was given one:  ({place})
-  1. primitive({function}).defpullback(...), to give the function of SciPy a derivative rule
-  2. dropgrad(x) as its argument, where its derivative is not wanted"""
-_FOREIGN = """retrograde: a traced value came to code that knows plain numbers and arrays only  ({})
-  1. np.* and math.* functions, and Python's operators: they take traced values as they are
-  2. data(x), dropgrad(x), or a block `with ignore():`, where the derivative is not wanted (to print, plot or save x)
-  3. primitive(function).defpullback(...), to give the function a derivative rule"""
-
-
 _NO_ARGUMENTS = """retrograde: a transform calls f with the arguments that follow it, and f takes none.
   1. Params instead of these arguments, gradient(f, Params([W, b])): f closes over parameters, W = param(...)
   2. a function of these arguments: lambda W, b: ..., or lambda Wb: ... for the one list [W, b]"""
@@ -102,9 +94,9 @@ def _explain(error: Exception, borrowed: bool) -> None:
     elif isinstance(error, ValueError) and "read-only" in str(error) and borrowed:
         error.add_note(_BORROWED)
     elif _is_foreign(error):
-        error.add_note(_FOREIGN.format(place))
-    elif package_of(_innermost(error)) == "scipy":
-        error.add_note(_COMPILED.format(function=blamed(error.__traceback__) or "the function", place=place))
+        error.add_note(note_on(error.__traceback__, place, sure=True))
+    elif package_of(_innermost(error)) in MIXED:
+        error.add_note(note_on(error.__traceback__, place, sure=False))
 
 
 def _notes(error: Exception) -> list[str]:
@@ -122,8 +114,10 @@ def _innermost(error: Exception) -> FrameType:
 def _is_foreign(error: Exception) -> bool:
     """Whether it is sure that compiled code, or Python's own library, complains about a traced value."""
     text = str(error)
-    if Traced.__name__ in text or isinstance(error, struct.error):
+    if any(handle.__name__ in text for handle in HANDLES) or isinstance(error, struct.error):
         return True
+    if isinstance(error, SystemError) and isinstance(error.__cause__ or error.__context__, RetrogradeError):
+        return True  # compiled code that went on after a conversion had raised
     frame = _innermost(error)
     return (
         text.startswith("Object of type ")
