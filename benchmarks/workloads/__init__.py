@@ -1,0 +1,12 @@
+"""The workloads of the GradBench suite, as a user writes them, each with its derivative by hand and in JAX.
+
+A workload is a module with
+
+`program`       plain Python and NumPy, in the subset that numba compiles
+`inputs(size)`  its arguments, for a size of `SIZES` (the first is tiny: tests run it without a compiler)
+`WRT`           the positions of the arguments that it is differentiated in
+`by_hand`       the derivative as one writes it with pencil, paper and numba (`ht` has none)
+`in_jax()`      the same derivative by JAX, as a function of the same arguments, compiled (`ht`, `particle` have none)
+
+What the programs compute is described by the suite (https://github.com/gradbench/gradbench, evals/*/README.md).
+"""

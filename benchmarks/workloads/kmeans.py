@@ -1,0 +1,75 @@
+"""Squared distances of points to their nearest centroids. Derivative: the gradient, and the diagonal of the Hessian.
+
+The Hessian is diagonal, so that one product with a vector of ones gives it whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+WRT = (1,)
+SIZES = {"tiny": (3, 9, 2), "k100 n10000 d8": (100, 10_000, 8), "k1000 n10000 d16": (1_000, 10_000, 16)}
+
+
+def program(points, centroids):  # type: ignore[no-untyped-def]
+    cost = 0.0
+    for i in range(points.shape[0]):
+        closest = np.inf
+        for j in range(centroids.shape[0]):
+            distance = 0.0
+            for a in range(points.shape[1]):
+                distance += (points[i, a] - centroids[j, a]) ** 2
+            closest = min(closest, distance)
+        cost += closest
+    return cost
+
+
+def inputs(size: str) -> tuple[Any, ...]:
+    k, n, d = SIZES[size]
+    rng = np.random.default_rng(0)
+    return rng.uniform(0, 1, (n, d)), rng.uniform(0, 1, (k, d))
+
+
+@njit(error_model="numpy")
+def by_hand(points, centroids):  # type: ignore[no-untyped-def]
+    """(gradient, diagonal of the Hessian)."""
+    n, d = points.shape
+    k = centroids.shape[0]
+    first = np.zeros((k, d))
+    second = np.zeros((k, d))
+    for i in range(n):
+        point = points[i]
+        closest = np.inf
+        nearest = 0
+        for j in range(k):
+            centroid = centroids[j]
+            distance = 0.0
+            for a in range(d):
+                distance += (point[a] - centroid[a]) * (point[a] - centroid[a])
+            if distance < closest:
+                closest = distance
+                nearest = j
+        for a in range(d):
+            first[nearest, a] += 2 * (centroids[nearest, a] - point[a])
+            second[nearest, a] += 2
+    return first, second
+
+
+def in_jax() -> Callable[..., Any]:
+    import jax
+    import jax.numpy as jnp
+
+    def cost(points: Any, centroids: Any) -> Any:
+        a = jnp.sum(points**2, 1)[:, None]
+        b = jnp.sum(centroids**2, 1)[None, :]
+        return jnp.sum(jnp.min(a + b - 2 * points @ centroids.T, 1))
+
+    def both(points: Any, centroids: Any) -> Any:
+        gradient = jax.grad(cost, 1)
+        return jax.jvp(lambda c: gradient(points, c), (centroids,), (jnp.ones_like(centroids),))
+
+    return jax.jit(both)
