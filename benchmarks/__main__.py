@@ -32,6 +32,7 @@ NAMES = (
     "sparse",
     "taylor",
     "nested_derivatives",
+    "jacobians",
     "import_time",
 )
 RESULTS = Path(__file__).with_name("results")

@@ -1,4 +1,4 @@
-"""Imports run one way: interop → tools → reverse | forward | taylor | sparse | compiler → trace → rules → errors.
+"""Imports run one way: interop → tools → the modes | compiler → trace → rules → errors.
 
 `python tests/test_layers.py` prints what breaks this, one line a wrong import, and fails if there is any.
 An import counts wherever it stands: inside a function, under TYPE_CHECKING, or through importlib with a literal name.
@@ -24,13 +24,27 @@ BELOW = {
     "reverse": {"trace", "rules", "errors"},
     "forward": {"trace", "rules", "errors"},
     "taylor": {"trace", "rules", "errors"},
+    "batch": {"trace", "rules", "errors"},
     "sparse": {"trace", "rules", "errors"},
     "compiler": {"trace", "rules", "errors"},
-    "tools": {"reverse", "forward", "taylor", "sparse", "compiler", "trace", "rules", "errors"},
+    "tools": {"reverse", "forward", "taylor", "batch", "sparse", "compiler", "trace", "rules", "errors"},
     "scipy": {"trace", "rules", "errors"},
-    "interop": {"", "scipy", "tools", "reverse", "forward", "taylor", "sparse", "compiler", "trace", "rules", "errors"},
-    "testing": {"", "tools", "reverse", "forward", "taylor", "sparse", "compiler", "trace", "rules", "errors"},
-    "": {"testing", "tools", "reverse", "forward", "taylor", "sparse", "compiler", "trace", "rules", "errors"},
+    "interop": {
+        "",
+        "scipy",
+        "tools",
+        "reverse",
+        "forward",
+        "taylor",
+        "batch",
+        "sparse",
+        "compiler",
+        "trace",
+        "rules",
+        "errors",
+    },
+    "testing": {"", "tools", "reverse", "forward", "taylor", "batch", "sparse", "compiler", "trace", "rules", "errors"},
+    "": {"testing", "tools", "reverse", "forward", "taylor", "batch", "sparse", "compiler", "trace", "rules", "errors"},
 }
 
 # Where a library that not every user has may be imported: paths below retrograde/ that start with this.

@@ -18,7 +18,17 @@ import numpy as np
 import pytest
 from truth import close
 
-from retrograde import RetrogradeError, checkpointed, gradient, jvp, sparse_hessian, sparse_jacobian, taylor
+from retrograde import (
+    RetrogradeError,
+    checkpointed,
+    gradient,
+    jvp,
+    pullback,
+    sparse_hessian,
+    sparse_jacobian,
+    taylor,
+    vmap,
+)
 
 Function = Callable[[Any], Any]
 
@@ -97,6 +107,18 @@ MODES: dict[str, Mode] = {
     "sparse, second": Mode(
         lambda f, v: lambda x: sparse_hessian(lambda x: np.sum(v * f(x)), x) @ v,
         lambda sums, v: transposed(mapped(sums, lambda t: Term(t.c * (t.b @ v), t.b)), v),
+    ),
+    "batch": Mode(
+        lambda f, v: lambda x: np.array([1.0, 0.5]) @ vmap(f)(np.stack([x, x + v])),
+        lambda sums, v: [terms + [Term(0.5 * t.c * np.exp(t.b @ v), t.b) for t in terms] for terms in sums],
+    ),
+    "batch of tangents": Mode(
+        lambda f, v: lambda x: np.sum(vmap(lambda u: jvp(f, (x,), (u,))[1])(np.stack([v, -0.5 * v])), axis=0),
+        lambda sums, v: mapped(sums, lambda t: Term(0.5 * t.c * (t.b @ v), t.b)),
+    ),
+    "batch of cotangents": Mode(
+        lambda f, w: lambda x: np.sum(vmap(pullback(f, x)[1])(np.stack([w, 0.5 * w]))[0], axis=0),
+        lambda sums, w: transposed(sums, 1.5 * w),
     ),
     "checkpointed": Mode(
         lambda f, v: lambda x: checkpointed(f, x),

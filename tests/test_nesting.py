@@ -32,6 +32,7 @@ from retrograde import (
     pullback,
     taylor,
     value_and_grad,
+    vmap,
 )
 
 Derivative = Callable[[Callable[[Any], Any], Any], Any]
@@ -65,6 +66,8 @@ MODES: dict[str, Derivative] = {
     "jacobian": lambda f, x: jacobian(f, x),
     "checkpoint": lambda f, x: gradient(lambda x: checkpointed(f, x), x)[0],
     "checkpoint in forward": lambda f, x: jvp(lambda x: checkpointed(f, x), (x,), (1.0,))[1],
+    "batch of gradients": lambda f, x: vmap(lambda y: gradient(f, y)[0])(np.stack([x - 0.25, x, x + 0.5]))[1],
+    "gradient of a batch": lambda f, x: gradient(lambda x: vmap(f)(np.stack([x, x * 0.5 + 0.25]))[0], x)[0],
     "hook": lambda f, x: gradient(lambda x: f(hook(lambda bar: bar * 1.0, x)), x)[0],
     "buffer": by_buffer,
     "parameters": by_params,

@@ -2,9 +2,11 @@
 
 from retrograde import rules as _rules  # noqa: F401  fills the table
 from retrograde import trace as _trace  # noqa: F401  gives the traced value its operators and protocols
+from retrograde.batch.vmap import vmap
 from retrograde.compiler.compiled import compile
 from retrograde.errors import (
     AlreadyUsedError,
+    BatchError,
     ConversionError,
     DroppedGradientWarning,
     EndedError,
@@ -50,6 +52,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AlreadyUsedError",
+    "BatchError",
     "Buffer",
     "ConversionError",
     "DroppedGradientWarning",
@@ -104,6 +107,7 @@ __all__ = [
     "taylor",
     "value_and_grad",
     "vhp",
+    "vmap",
     "withgradient",
     "withjacobian",
 ]

@@ -7,6 +7,7 @@ RetrogradeError
 ├── SeedError              (ValueError)           a seed whose shape is not the output's
 ├── AlreadyUsedError       (RuntimeError)         a second sweep of a graph that was freed
 ├── EndedError             (RuntimeError)         a traced value that outlived its transform
+├── BatchError             (TypeError)            what cannot be done with all examples of a batch at once
 ├── ConversionError        (TypeError)            a conversion that would lose the derivative
 ├── MutationError          (TypeError)            a write that would lose the derivative
 ├── FrozenBufferError      (RuntimeError)         a write to a Buffer after its copy
@@ -95,6 +96,10 @@ class OrderError(RetrogradeError, ValueError):
 
 class ConversionError(RetrogradeError, TypeError):
     """A traced value was converted to something that cannot carry a derivative."""
+
+
+class BatchError(RetrogradeError, TypeError):
+    """Something that cannot be done with all examples of a batch at once."""
 
 
 class MutationError(RetrogradeError, TypeError):

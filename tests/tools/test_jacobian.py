@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,16 @@ from truth import close, differences
 
 from retrograde import (
     InputError,
+    MissingExtraError,
     MissingRuleError,
     ScalarError,
     back,
+    data,
     diaghessian,
     grad,
     gradient,
     hessian,
+    hook,
     hvp,
     istracked,
     jacobian,
@@ -133,10 +137,107 @@ def test_the_jacobian_of_a_complex_function_of_real_numbers_is_complex(outputs):
 
 
 def test_what_is_no_array_is_refused_as_an_output():
-    with pytest.raises(InputError, match="dict"):
-        jacobian(lambda x: {"a": x}, X)
+    with pytest.raises(InputError, match="str"):
+        jacobian(lambda x: {"a": "text"}, X)
     with pytest.raises(InputError, match="None"):
         jacobian(lambda x: None, X)
+
+
+def test_a_container_of_results_gives_a_container_of_jacobians():
+    val, J = withjacobian(lambda x, y: {"a": x * y, "b": (np.sum(x), [y, y])}, X, 2.0)
+    close(val["a"], 2 * X)
+    close(J["a"][0], 2 * np.eye(3))
+    close(J["a"][1], X)
+    close(J["b"][0][0], np.ones(3))
+    close(J["b"][1][0][0], np.zeros(3))
+    close(J["b"][1][1][1], 1.0)
+    J = jacobian(lambda m: Model(A @ m.w, m.b * m.w[0]), Model(X, 2.0))
+    close(J.w.w, A)
+    close(J.w.b, np.zeros(2))
+    close(J.b.w, [2.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("mode", ["auto", "forward", "reverse"])
+@pytest.mark.parametrize("chunk", [None, 1, 2, 100])
+def test_every_mode_and_chunk_gives_the_same_jacobian(mode, chunk):
+    def f(x, y):
+        return np.outer(np.sin(x), y) + np.sum(x * x)
+
+    Y = np.array([[1.0, 2.0], [3.0, 4.0]])
+    Jx, Jy = jacobian(f, X, Y, mode=mode, chunk=chunk)
+    close(Jx, differences(lambda x: f(x, Y), X), 1e-8, 1e-9)
+    close(Jy, differences(lambda y: f(X, y), Y), 1e-8, 1e-9)
+    H = hessian(lambda x: np.sum(f(x, Y) ** 2), X, mode=mode, chunk=chunk)
+    close(H, jacobian(grad(lambda x: np.sum(f(x, Y) ** 2)), X))
+    close(diaghessian(lambda x: np.sum(f(x, Y) ** 2), X, chunk=chunk), np.diag(H))
+
+
+def test_a_mode_or_a_chunk_that_there_is_not_is_refused():
+    with pytest.raises(InputError, match="mode='backward'"):
+        jacobian(lambda x: x, X, mode="backward")
+    for chunk in (0, -1, 2.5, True):
+        with pytest.raises(InputError, match=f"chunk={chunk}"):
+            jacobian(lambda x: x, X, chunk=chunk)
+
+
+def test_the_function_may_branch_on_its_values_which_are_the_same_for_all_directions():
+    runs = []
+
+    def f(x):
+        runs.append(type(float(data(x[0]))))
+        return x * x if x[0] > 0 else -x
+
+    close(jacobian(f, X, mode="forward"), np.diag(2 * X))
+    assert runs == [float]  # all directions in one run
+    close(jacobian(f, -X), -np.eye(3))
+
+
+def test_what_cannot_be_mapped_is_done_one_direction_at_a_time():
+    import scipy.fft  # compiled code, which takes plain arrays only
+
+    @primitive
+    def transform(x):
+        return scipy.fft.dct(x)
+
+    M = np.array([scipy.fft.dct(e) for e in np.eye(3)]).T
+    transform.defpullback(lambda y, x: lambda y_bar: (plain_only(M.T, y_bar),))
+    transform.defpushforward(lambda y, x: lambda x_dot: plain_only(M, x_dot))
+
+    def plain_only(m, v):
+        assert type(v) is np.ndarray
+        return m @ v
+
+    close(jacobian(transform, X, mode="reverse"), M)
+    close(jacobian(transform, X, mode="forward"), M)
+
+
+def test_a_hook_sees_one_row_after_the_other():
+    seen = []
+    jacobian(lambda x: hook(lambda bar: seen.append(bar.copy()), x) * 2, X, mode="reverse")
+    close(np.array(seen), 2 * np.eye(3))
+
+
+def test_progress_is_shown_on_request(capsys):
+    close(jacobian(lambda x: x * x, X, progress=True, chunk=1), np.diag(2 * X))
+    assert "3/3" in capsys.readouterr().err
+    close(hessian(lambda x: np.sum(x**3), X, progress=True), np.diag(6 * X))
+    close(diaghessian(lambda x: np.sum(x**3), X, progress=True), 6 * X)
+
+
+def test_progress_without_the_package_that_shows_it_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    with pytest.raises(MissingExtraError, match="tqdm"):
+        jacobian(lambda x: x * x, X, progress=True)
+
+
+def test_a_promise_saves_the_check_whether_a_function_is_holomorphic():
+    z = np.array([1 + 2j, 0.5 - 1j])
+    runs = []
+    f = lambda z: runs.append(0) or z * z
+    close(jacobian(f, z, holomorphic=True, mode="forward"), np.diag(2 * z))
+    assert len(runs) == 1
+    with pytest.raises(InputError, match="holomorphic"):
+        jacobian(lambda z: np.abs(z), z)
 
 
 def test_withjacobian_gives_the_value_too():

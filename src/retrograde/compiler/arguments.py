@@ -10,7 +10,7 @@ import numpy as np
 from retrograde.compiler.form import BOOL, FLOAT, INT, Type
 from retrograde.compiler.lower.values import Constant
 from retrograde.errors import InputError
-from retrograde.trace.handle import HANDLES, plain
+from retrograde.trace.handle import HANDLES, MAPPED, plain
 
 _DTYPES = frozenset("float64 float32 int64 int32 int16 int8 uint64 uint32 uint16 uint8 bool".split())
 
@@ -33,6 +33,8 @@ def kind_of(value: Any, name: str) -> Any:
         if value.ndim == 0:
             return Type(value.dtype.name)
         return Type(value.dtype.name, value.ndim)
+    if kind in MAPPED and value.level.maps:
+        return kind_of(one_example(value), name)
     if kind in HANDLES:
         return kind_of(plain(value), name)
     if isinstance(value, bool | np.bool_):
@@ -57,6 +59,12 @@ def kind_of(value: Any, name: str) -> Any:
         f"the argument {name} is a {kind.__module__}.{kind.__qualname__}, which compile does not take",
         "numbers, arrays, and tuples and named tuples of these",
     )
+
+
+def one_example(x: Any) -> Any:
+    """Something of the type of one example of a batch."""
+    zeros = np.zeros(x.shape, x.dtype)
+    return zeros if x.is_array() else zeros[()]
 
 
 def make_tuple(like: tuple[Any, ...], parts: Iterator[Any]) -> tuple[Any, ...]:

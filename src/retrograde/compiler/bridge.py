@@ -25,7 +25,7 @@ import numpy as np
 
 from retrograde.compiler.specialisation import Specialisation, nested
 from retrograde.rules.table import General
-from retrograde.trace.call import call_rule
+from retrograde.trace.call import call_rule, highest_level
 from retrograde.trace.handle import is_traced
 
 Vector = Sequence[Any]
@@ -148,8 +148,12 @@ class Bridge:
 
         function.__name__ = self.of.source.name
         flat = tuple(leaf for vector in vectors for leaf in vector)
-        if not any(is_traced(leaf) for leaf in flat):
+        level = highest_level(flat)
+        if level is None:
             return list(plain(*vectors))
+        if level.maps:
+            # Native code takes one example; it loops over them as fast as anything.
+            return list(level.one_by_one(function, flat, {}))
         return list(call_rule(General(function, slice(0, None), pullback, pushforward), flat, {}))
 
     def direction(self, v: Vector, x: Vector) -> list[Any]:

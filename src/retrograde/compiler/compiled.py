@@ -6,13 +6,16 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from retrograde.errors import InputError, MutationError
+from retrograde.errors import BatchError, InputError, MutationError
+from retrograde.trace.call import highest_level
 from retrograde.trace.creation import contains_traced
 from retrograde.trace.handle import is_traced, plain
+from retrograde.trace.interception import originals
 from retrograde.trace.running import Native, NativeGradient
 
 if TYPE_CHECKING:
@@ -119,6 +122,7 @@ class Compiled(Native):
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Specialisation, dict[str, Any]]:
         """The specialisation for some arguments, and the arguments by name."""
+        _load()
         from retrograde.compiler.arguments import key_of, kind_of
         from retrograde.compiler.specialisation import Specialisation
 
@@ -190,13 +194,29 @@ class Compiled(Native):
 
     def _add_inexact(self, of: Specialisation, x: list[Any], results: dict[int, Any]) -> None:
         """The integers and truth values among the results, and what is written into arrays of such."""
-        given = {("x", i): plain(leaf) for i, leaf in enumerate(x)}
-        given = {role: np.array(a) if role[1] in of.finals else a for role, a in given.items()}
         from retrograde.compiler.specialisation import Which
 
-        found = of.run(Which("J", 0), given)
-        for j in range(len(of.result_types)):
-            results.setdefault(j, found["y", j])
+        missing = [j for j in range(len(of.result_types)) if j not in results]
+
+        def inexact(*leaves: Any) -> tuple[Any, ...]:
+            given = {("x", i): np.array(a) if i in of.finals else a for i, a in enumerate(leaves)}
+            found = of.run(Which("J", 0), given)
+            return tuple(found["y", j] for j in missing)
+
+        values = tuple(map(plain, x))
+        level = highest_level(values)
+        if level is None:
+            found = inexact(*values)
+        elif set(of.written) - set(of.finals):
+            raise BatchError(
+                f"{self._source.name} writes integers or truth values into an argument, which cannot be mapped over a "
+                "batch",
+                "return an array that it makes itself",
+                "np.stack([f(x) for x in xs]), a loop over the examples in place of vmap",
+            )
+        else:
+            found = level.one_by_one(inexact, values, {})
+        results.update(zip(missing, found, strict=True))
 
     def _write(self, array: Any, final: Any) -> None:
         if is_traced(array):
@@ -229,6 +249,14 @@ class Compiled(Native):
         reached = of.program(Which("T", 0, False, wanted)).program.reached
         bars: list[Any] = [found.get(("x_bar", i)) if of.params[i] in reached else None for i in range(len(leaves))]
         return NativeGradient(found["y", 0], _by_argument(of, arguments, bars)[: len(args)])
+
+
+@functools.cache
+def _load() -> None:
+    """Import the compiler and numba, whose tables are to hold NumPy's own functions, not what stands for them now."""
+    with originals():
+        import_module("retrograde.compiler.specialisation")
+        import_module("retrograde.compiler.native").numba()
 
 
 def _by_argument(of: Specialisation, arguments: dict[str, Any], leaves: list[Any]) -> list[Any]:

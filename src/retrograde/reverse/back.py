@@ -10,11 +10,10 @@ from retrograde.reverse.loss import check_loss
 from retrograde.reverse.params import Cell, Param, accumulate
 from retrograde.reverse.pullback import checked_leaf
 from retrograde.reverse.tape import result, sweep, sweep_and_free
-from retrograde.trace.handle import is_traced
+from retrograde.trace.handle import VIEWS, is_traced
 from retrograde.trace.ops import LEAF
 from retrograde.trace.recording import PARAMS
 from retrograde.trace.running import interruptible
-from retrograde.trace.views import View
 
 
 @interruptible
@@ -35,7 +34,7 @@ def back(y: Any, y_bar: Any = None, once: bool = True) -> None:
     """
     if not is_traced(y):
         return
-    if type(y) is View:
+    if type(y) in VIEWS:
         y = y.reading()
     if y.level is not PARAMS:
         raise InputError(

@@ -21,12 +21,12 @@ import numpy as np
 from retrograde.errors import PullbackError
 from retrograde.reverse.graph import nodes_behind
 from retrograde.reverse.tape import run_nodes, tell_unreached
-from retrograde.trace.handle import Traced, is_traced, make, plain
+from retrograde.trace.handle import MAPPED, VIEWS, Traced, contents, is_traced, make
 from retrograde.trace.level import ACTIVE, CONTEXT, Level, Node, begin, finish
 from retrograde.trace.ops import OUTPUT, Op, deposit, no_push
 from retrograde.trace.recording import PARAMS, blindly
 from retrograde.trace.structure import flatten, is_variable, map_leaves, unflatten
-from retrograde.trace.views import View, settled
+from retrograde.trace.views import settled
 
 # Reopening a level changes it for everybody who holds it; sweeps over checkpoints take turns.
 _reopening = threading.RLock()
@@ -72,7 +72,7 @@ def checkpointed(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
 
 def _same_value(x: Any) -> Any:
     """A handle that later writes to `x` do not reach."""
-    return make(x.primal, x.link, x.level) if type(x) is Traced else x.reading() if type(x) is View else x
+    return x.reading() if type(x) is Traced or type(x) in VIEWS or type(x) in MAPPED else x
 
 
 class _Part:
@@ -127,7 +127,7 @@ class _Part:
 
     def _check_same(self, ys: list[Any]) -> None:
         same = len(ys) == len(self.values) and all(
-            _is_close(plain(y), plain(value)) if is_variable(value) else True
+            _is_close(contents(y), contents(value)) if is_variable(value) else True
             for y, value in zip(ys, self.values, strict=True)
         )
         if not same:

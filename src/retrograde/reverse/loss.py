@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograde.errors import LossError, ScalarError
-from retrograde.trace.handle import plain
+from retrograde.trace.handle import MAPPED, contents, plain
 
 # What else can be done with an output that is no loss, for transforms of a function and for `back`.
 _WAYS = {
@@ -28,10 +28,25 @@ def check_loss(y: Any, name: str) -> None:
     kind = type(value)
     if kind is not float and kind is not np.float64:
         _check_scalar(value, name)
-    if not math.isfinite(value):
+    if kind in MAPPED:
+        _check_all(value, name)
+    elif not math.isfinite(value):
         what = "NaN" if value != value else "infinite"
         raise LossError(
             f"{name} needs a finite loss; the loss is {what}",
+            "look for the operation: np.seterr(all='raise') makes NumPy stop there",
+            f"{_WAYS[name == 'back'][-1]}, which makes no such check",
+        )
+
+
+def _check_all(value: Any, name: str) -> None:
+    """The same of the losses of all examples of a batch."""
+    losses = contents(value)
+    bad = np.flatnonzero(~np.isfinite(losses))
+    if bad.size:
+        what = "NaN" if np.isnan(losses.reshape(-1)[bad[0]]) else "infinite"
+        raise LossError(
+            f"{name} needs a finite loss; that of example {bad[0]} is {what}",
             "look for the operation: np.seterr(all='raise') makes NumPy stop there",
             f"{_WAYS[name == 'back'][-1]}, which makes no such check",
         )
@@ -59,7 +74,7 @@ def _check_scalar(value: Any, name: str) -> None:
             "make it real, e.g. np.abs(y) ** 2",
             *ways,
         )
-    if np.asarray(value).dtype.kind not in "fiub":
+    if type(value) not in MAPPED and np.asarray(value).dtype.kind not in "fiub":
         raise ScalarError(f"{name} needs a real scalar; {it_is} {_described(value)}", *ways)
 
 

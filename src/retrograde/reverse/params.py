@@ -11,7 +11,7 @@ import numpy as np
 
 from retrograde.errors import InputError, MutationError
 from retrograde.reverse.tape import Tape
-from retrograde.trace.handle import HANDLES, Traced, data, is_traced, like_of, make, plain
+from retrograde.trace.handle import HANDLES, SIMPLE, Traced, data, is_traced, like_of, make, plain
 from retrograde.trace.level import CONTEXT, is_ignored
 from retrograde.trace.ops import LEAF
 from retrograde.trace.recording import PARAMS
@@ -127,6 +127,7 @@ for _name, _sign in {
     setattr(Param, f"__{_name}__", _in_place(_name, _sign))
 
 HANDLES.add(Param)
+SIMPLE.add(Param)
 
 
 def param(x: Any) -> Param:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from retrograde.rules.numpy_indexing import dispatched
-from retrograde.rules.products import has_nan, times
+from retrograde.rules.products import everything, everywhere, has_nan, somewhere, times
 from retrograde.rules.table import no_gradient
 
 
@@ -27,6 +27,7 @@ def constant(x: Any) -> Any:
 
 
 no_gradient(constant, why="it is asked for numbers to decide by", reads=False)
+no_gradient(everything, why="it is asked for numbers to decide by")
 
 
 def contracted(contract: Callable[[Any, Any], Any], y_bar: Any, x: Any) -> Any:
@@ -45,7 +46,7 @@ def without_zero_products(contract: Callable[..., Any], x_bar: Any, y_bar: Any, 
     elements to which another cotangent brings something infinite or NaN keep what they had.
     """
     finite = [np.isfinite(factor) for factor in factors]
-    if all(np.all(mask) for mask in finite) or not np.any(y_bar == 0):
+    if all(everywhere(mask) for mask in finite) or not somewhere(y_bar == 0):
         return x_bar
     counts = np.where(y_bar == 0, 0.0, 1.0)
     terms = contract(counts, *(np.ones(np.shape(mask)) for mask in finite))
@@ -71,4 +72,4 @@ def _swapped_matmul(y_bar: Any, x: Any) -> Any:
 def outer(y_bar: Any, x: Any) -> Any:
     """`y_bar[..., :, None] * x[..., None, :]`, likewise; the check is made on `x`, which is shorter."""
     column, row = y_bar[..., :, None], x[..., None, :]
-    return column * row if np.all(np.isfinite(x)) else times(column, row)
+    return column * row if everywhere(np.isfinite(x)) else times(column, row)

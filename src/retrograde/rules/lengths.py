@@ -15,7 +15,7 @@ from retrograde.rules.contractions import constant
 from retrograde.rules.numpy_indexing import dispatched
 from retrograde.rules.numpy_reductions import is_plain
 from retrograde.rules.points import real
-from retrograde.rules.products import times
+from retrograde.rules.products import somewhere, times
 from retrograde.rules.table import elementwise
 
 
@@ -33,7 +33,7 @@ def over_length(bar: Any, x: Any, y: Any) -> Any:
     if is_plain(y):
         return times(bar / np.where(y == 0, np.inf, y), x)
     zero = constant(y) == 0
-    if not np.any(zero):
+    if not somewhere(zero):
         return times(bar / y, x)
     unused = zero & (bar == 0) if is_plain(bar) else False
     return along(x, np.where(unused, 0.0, bar / np.where(unused, 1.0, y)))

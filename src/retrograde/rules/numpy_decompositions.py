@@ -12,7 +12,7 @@ import numpy as np
 from retrograde.errors import UnsupportedArgumentError
 from retrograde.rules.contractions import as_array, constant
 from retrograde.rules.points import call, complex_, invertible, real, spd
-from retrograde.rules.products import conj, hermitian
+from retrograde.rules.products import conj, everywhere, hermitian, somewhere
 from retrograde.rules.table import general
 from retrograde.rules.triangles import from_triangle, halved_lower
 
@@ -134,7 +134,7 @@ def _check_mode(mode: str) -> None:
 
 def only_unique(bar: Any, k: int) -> Any:
     """The cotangent of the first k columns; the others complete a basis in a way that is nobody's choice."""
-    if bar.shape[-1] > k and np.any(bar[..., k:] != 0):
+    if bar.shape[-1] > k and somewhere(bar[..., k:] != 0):
         raise UnsupportedArgumentError(
             f"the columns from {k} on complete an orthonormal basis and are not unique, so they have no derivative",
             "use the columns that belong to the matrix: mode='reduced' in qr, full_matrices=False in svd",
@@ -183,7 +183,7 @@ def eig_pullback(y: Any, a: Any) -> Any:
             touched = np.any(v_bar != 0, axis=(-2, -1))
             if w_bar is not None:
                 touched = touched | np.any(w_bar != 0, axis=-1)
-            if np.any(same & touched[..., None, None] & ~np.eye(w.shape[-1], dtype=bool)):
+            if somewhere(same & touched[..., None, None] & ~np.eye(w.shape[-1], dtype=bool)):
                 raise np.linalg.LinAlgError(
                     "np.linalg.eig: eigenvalues are equal, so their eigenvectors are not unique and have no "
                     "derivative; use np.linalg.eigvals for the eigenvalues alone, np.linalg.eigh for a Hermitian matrix"
@@ -256,7 +256,7 @@ def _to_eigenbasis(v: Any, a_dot: Any) -> Any:
 
 def _check_diagonalisable(v: Any) -> None:
     v = constant(v)
-    if v.size and np.any(np.linalg.cond(v) > 0.01 / np.finfo(v.dtype).eps):
+    if v.size and somewhere(np.linalg.cond(v) > 0.01 / np.finfo(v.dtype).eps):
         raise np.linalg.LinAlgError(
             "the matrix has no full set of eigenvectors (it is defective), so its eigenvalues have no derivative"
         )
@@ -294,7 +294,7 @@ def _matching(y: Any, w: Any) -> Any:
     n = w.shape[-1]
     nearest = np.argsort(np.abs(constant(w)[..., :, None] - constant(y)[..., None, :]), axis=-1, kind="stable")
     places = nearest[..., 0].copy()
-    if np.all(np.sort(places, axis=-1) == np.arange(n)):
+    if everywhere(np.sort(places, axis=-1) == np.arange(n)):
         return places
     for stack in np.ndindex(places.shape[:-1]):
         free = set(range(n))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograde.rules.points import call, complex_, real
+from retrograde.rules.products import somewhere
 from retrograde.rules.table import composed
 
 
@@ -21,7 +22,7 @@ def _beyond_one(x: Any) -> Any:
 
 def widened(x: Any, outside: Callable[[Any], Any]) -> Any:
     """`x`, as complex numbers if any element lies `outside` of where the function is real."""
-    if np.iscomplexobj(x) or not np.any(outside(x)):
+    if np.iscomplexobj(x) or not somewhere(outside(x)):
         return x if hasattr(x, "shape") else np.asarray(x)[()]
     return x + 0j
 
@@ -41,7 +42,7 @@ def logn(n: Any, x: Any) -> Any:
 
 def power(x: Any, p: Any) -> Any:
     x = widened(x, _negative)
-    return np.power(x, p * 1.0 if np.any(np.real(p) < 0) else p)
+    return np.power(x, p * 1.0 if somewhere(np.real(p) < 0) else p)
 
 
 _REAL = [call(real(0.2, 0.8, 2, 3)), call(complex_(0.2, 0.8, 3))]

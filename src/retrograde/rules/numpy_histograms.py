@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from retrograde.errors import UnsupportedArgumentError
 from retrograde.rules.numpy_indexing import summed_at
 from retrograde.rules.points import call, complex_, distinct, real
+from retrograde.rules.products import everywhere, somewhere
 from retrograde.rules.table import Like, composed, linear
 
 
@@ -32,14 +34,15 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
             f"bins=np.histogram_bin_edges(dropgrad(a), {bins!r})",
         )
     if np.ndim(bins) == 1:
-        if np.any(np.diff(bins) < 0):
+        if somewhere(np.diff(bins) < 0):
             raise ValueError("`bins` must increase monotonically, when an array")
         return bins if hasattr(bins, "shape") else np.asarray(bins)
     low, high = range if range is not None else (np.min(a), np.max(a)) if np.size(a) else (0, 1)
-    if not (np.isfinite(low) and np.isfinite(high) and low <= high):
+    if not everywhere(np.isfinite(low) & np.isfinite(high) & np.less_equal(low, high)):
         raise ValueError(f"range of [{low}, {high}] is not finite, or not increasing")
-    if low == high:
-        low, high = low - 0.5, high + 0.5
+    if somewhere(np.equal(low, high)):
+        half = np.where(np.equal(low, high), 0.5, 0.0)
+        low, high = low - half, high + half
     return np.linspace(low, high, bins + 1)
 
 
@@ -47,16 +50,19 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     edges = histogram_bin_edges(a, bins, range)
     number = edges.shape[0] - 1
     place = _places(np.ravel(a), edges)
-    inside = np.flatnonzero((place >= 0) & (place < number))
+    place = np.where((place >= 0) & (place < number), place, number)
     if weights is None:
-        height = np.bincount(place[inside], minlength=number)
+        height = np.bincount(place, minlength=number + 1)[:number]
     else:
         if np.shape(weights) != np.shape(a):
             raise ValueError("weights should have the same shape as a.")
-        height = summed_at(np.take(np.ravel(weights), inside), place[inside], number)
+        height = summed_at(weights, place, number + 1)[:number]
     if density:
         height = height / np.diff(edges) / np.sum(height)
     return height, edges
+
+
+# Elements outside of all bins are counted in one more, which is left out: how many there are decides about no shape.
 
 
 def _places(x: Any, edges: Any) -> Any:
@@ -81,11 +87,13 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = N
     edges = [histogram_bin_edges(*each) for each in zip(coordinates, bins, ranges, strict=True)]
     shape = tuple(e.shape[0] - 1 for e in edges)
     places = np.stack([_places(x, e) for x, e in zip(coordinates, edges, strict=True)])
-    inside = np.flatnonzero(np.all((places >= 0) & (places < np.reshape(shape, (-1, 1))), axis=0))
-    flat = np.ravel_multi_index(tuple(places[:, inside]), shape)
+    inside = np.all((places >= 0) & (places < np.reshape(shape, (-1, 1))), axis=0)
+    number = math.prod(shape)
+    strides = [math.prod(shape[i + 1 :]) for i in _count(dimensions)]
+    flat = np.where(inside, np.sum(places * np.reshape(strides, (-1, 1)), axis=0), number)
     # NumPy counts in floats here.
-    weights = np.ones(len(inside)) if weights is None else np.take(weights, inside)
-    height = np.reshape(summed_at(weights, flat, int(np.prod(shape))), shape)
+    weights = np.ones(np.shape(flat)) if weights is None else weights
+    height = np.reshape(summed_at(weights, flat, number + 1)[:number], shape)
     if density:
         total = np.sum(height)
         for axis, e in enumerate(edges):

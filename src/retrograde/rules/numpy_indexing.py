@@ -18,17 +18,31 @@ from retrograde.rules.table import Like, linear, no_gradient
 
 
 def dispatched(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let the first argument take the call over by `__array_function__`, as NumPy does it for its own functions."""
+    """Let an argument take the call over by `__array_function__`, as NumPy does it for its own functions."""
 
     @functools.wraps(function)
-    def public(x: Any, *args: Any, **kwargs: Any) -> Any:
-        if type(x) is not np.ndarray and hasattr(x, "__array_function__"):
-            return x.__array_function__(public, (type(x),), (x, *args), kwargs)
-        return function(x, *args, **kwargs)
+    def public(*args: Any, **kwargs: Any) -> Any:
+        owner = _owner(args)
+        if owner is not None:
+            return owner.__array_function__(public, (type(owner),), args, kwargs)
+        return function(*args, **kwargs)
 
     return public
 
 
+def _owner(args: tuple[Any, ...]) -> Any:
+    """The argument (or entry of a key) that takes a call over: of several the one with the highest priority."""
+    owner: Any = None
+    for x in args:
+        if type(x) is np.ndarray:
+            continue
+        found = _owner(x) if type(x) is tuple else x if hasattr(x, "__array_function__") else None
+        if found is not None and (owner is None or found.__array_priority__ > owner.__array_priority__):
+            owner = found
+    return owner
+
+
+@dispatched
 def getitem(x: Any, key: Any) -> Any:
     """`x[key]`, with a key of any kind that NumPy knows."""
     return x[key]
@@ -112,6 +126,33 @@ def scatter_adjoint(y_bar: Any, values: Like, key: Any, shape: tuple[int, ...]) 
     return unbroadcast(y_bar[key], values.shape)
 
 
+@dispatched
+def placed(x: Any, key: Any, value: Any) -> Any:
+    """A copy of `x` with `value` at `key`: what `x[key] = value` leaves."""
+    z = np.array(x, np.result_type(x))
+    z[key] = value
+    return z
+
+
+def over_rows(mask: Any, ndim: int) -> Any:
+    """A mask of the first axes, so that it broadcasts against an array of `ndim` dimensions."""
+    return np.reshape(mask, (*np.shape(mask), *(1,) * (ndim - np.ndim(mask))))
+
+
+def placed_adjoint_x(y_bar: Any, x: Like, key: Any, value: Like) -> Any:
+    return placed(y_bar, key, np.zeros((), y_bar.dtype))
+
+
+def placed_adjoint_value(y_bar: Any, x: Like, key: Any, value: Like) -> Any:
+    """Of values that the key puts in one place, only the last has stayed; a number goes to all places of a mask."""
+    if not value.shape and getattr(key, "dtype", np.dtype(int)).kind == "b":
+        return np.sum(np.where(over_rows(key, x.ndim), y_bar, 0.0))
+    bar = y_bar[key]
+    order = np.arange(bar.size).reshape(bar.shape)
+    stayed = placed(np.full(x.shape, -1), key, order)[key] == order
+    return unbroadcast(np.where(stayed, bar, 0.0), value.shape)
+
+
 linear(
     getitem,
     getitem_adjoint,
@@ -151,6 +192,33 @@ linear(
         call(real(-1, 1, 2, 3), (slice(None), np.array([4, 0, 4])), (2, 5)),
     ],
 )
+
+
+linear(
+    placed,
+    placed_adjoint_x,
+    placed_adjoint_value,
+    args=(0, 2),
+    at=[
+        call(real(-1, 1, 3, 4), (slice(None), np.array([0, 2])), real(-1, 1, 3, 2)),
+        call(real(-1, 1, 3), np.array([1, 1, 0]), real(-1, 1, 3)),
+        call(complex_(-1, 1, 3), 1, complex_(-1, 1)),
+        call(real(-1, 1, 2, 3), np.array([True, False]), real(-1, 1)),
+    ],
+)
+
+
+def take_body(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
+    """`np.take` by an index, for positions that NumPy would make an array of."""
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    axis %= np.ndim(a)
+    n = np.shape(a)[axis]
+    if mode == "wrap":
+        indices = np.remainder(indices, n)
+    elif mode == "clip":
+        indices = np.minimum(np.maximum(indices, 0), n - 1)
+    return getitem(a, (*(slice(None),) * axis, indices))
 
 
 def take_adjoint(y_bar: Any, a: Like, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograde.rules.points import call, complex_, distinct, real
+from retrograde.rules.products import somewhere
 from retrograde.rules.table import composed, general
 
 # --- nan_to_num ------------------------------------------------------------------------------------------
@@ -100,12 +101,12 @@ def interp_body(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, p
             f"xp and fp must be one-dimensional, equally long and not empty; their shapes are {xp.shape} and {fp.shape}"
         )
     if period is not None:
-        if np.any(period == 0):
+        if somewhere(period == 0):
             raise ValueError("period must be a non-zero value")
         period, left, right = np.abs(period), None, None
         x, xp = np.remainder(x, period), np.remainder(xp, period)
         order = np.argsort(xp)
-        xp, fp = xp[order], fp[order]
+        xp, fp = np.take(xp, order), np.take(fp, order)
         xp = np.concatenate((xp[-1:] - period, xp, xp[:1] + period))
         fp = np.concatenate((fp[-1:], fp, fp[:1]))
     last = np.size(xp) - 1

@@ -16,7 +16,7 @@ import numpy as np
 from retrograde.rules.contractions import as_array, constant, matmul, matmul_from_left, outer
 from retrograde.rules.numpy_diagonals import trace_adjoint
 from retrograde.rules.points import call, complex_, invertible, real
-from retrograde.rules.products import conj, hermitian, times, unbroadcast
+from retrograde.rules.products import conj, everywhere, hermitian, somewhere, times, unbroadcast
 from retrograde.rules.table import Like, composed, general, linear, no_gradient
 from retrograde.rules.triangles import from_triangle, to_triangle
 
@@ -308,7 +308,7 @@ def cofactors(a: Any, det: Any) -> Any:
         pass
     else:
         condition = np.linalg.norm(constant(a), axis=(-2, -1)) * np.linalg.norm(constant(inverse), axis=(-2, -1))
-        if not np.any(condition >= eps**-0.5):
+        if not somewhere(condition >= eps**-0.5):
             return _over_matrices(det, a) * np.swapaxes(inverse, -1, -2)
 
     u, s, vh = np.linalg.svd(constant(a))
@@ -367,7 +367,7 @@ def slogdet_pushforward(y: Any, a: Any) -> Any:
 
 def _inverse_where(wanted: Any, a: Any) -> Any:
     """The inverses, where only the `wanted` ones of a stack have to exist."""
-    if not np.all(wanted):
+    if not everywhere(wanted):
         a = np.where(_over_matrices(wanted, a), a, np.eye(a.shape[-1]))
     return np.linalg.inv(a)
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from retrograde.rules.numpy_indexing import summed_at
-from retrograde.rules.numpy_reductions import from_rows, rows, split_axes
+from retrograde.rules.numpy_reductions import from_rows, is_plain, rows, split_axes
 from retrograde.rules.points import call, complex_, distinct
-from retrograde.rules.products import has_nan
+from retrograde.rules.products import everything, has_nan, somewhere
 from retrograde.rules.table import composed, general, no_gradient
 
 no_gradient(
@@ -179,13 +179,16 @@ def _neighbours(x: Any, positions: Positions, skip_nan: bool) -> tuple[Any, Any,
     if skip_nan:
         found = np.count_nonzero(~np.isnan(x), axis=1)
         some = found > 0
-        at = np.stack([np.ravel(positions(max(m, 1))) for m in found.tolist()], axis=1)
+        # One row of positions for each number of elements that there is.
+        numbers = np.unique(everything(found))
+        of_number = np.stack([np.ravel(positions(max(m, 1))) for m in numbers.tolist()])
+        at = np.transpose(np.take(of_number, np.searchsorted(numbers, found), axis=0))
     else:
         some = True
         at = np.repeat(np.reshape(positions(width), (-1, 1)), height, axis=1)
     low, high = np.floor(at).astype(np.intp), np.ceil(at).astype(np.intp)
-    ranks = np.unique([low, high])
-    if len(ranks) > _FEW:
+    ranks = np.unique([low, high]) if is_plain(x) else None
+    if ranks is None or len(ranks) > _FEW:
         ordered = _stable_order(x, 1)
     else:
         ordered = _columns_of(x, ranks)
@@ -233,7 +236,7 @@ def _pulled_to_rows(y_bar: Any, shape: tuple[int, int], low: Any, high: Any, low
     first = np.arange(shape[0]) * shape[1]
     y_bar = np.reshape(y_bar, low.shape)
     places, values = low + first, y_bar * low_weight
-    if np.any(high_weight):
+    if somewhere(high_weight):
         places, values = np.stack([places, high + first]), np.stack([values, y_bar * high_weight])
     return summed_at(values, places, shape[0] * shape[1])
 

@@ -9,7 +9,7 @@ import numpy as np
 from retrograde.errors import UnsupportedArgumentError
 from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.points import call, complex_, distinct, real
-from retrograde.rules.products import times
+from retrograde.rules.products import somewhere, times
 from retrograde.rules.table import composed
 
 _OPTIONS = {
@@ -101,7 +101,7 @@ def _widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     pad_width = np.asarray(pad_width)
     if pad_width.dtype.kind != "i" and pad_width.size:
         raise TypeError("`pad_width` must be of integral type.")
-    if np.any(pad_width < 0):
+    if somewhere(pad_width < 0):
         raise ValueError("index can't contain negative values")
     return [(before, after) for before, after in np.broadcast_to(pad_width, (ndim, 2)).tolist()]
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from retrograde.errors import BatchError
 from retrograde.rules.contractions import as_array, constant
 from retrograde.rules.numpy_indexing import dispatched, scatter
 from retrograde.rules.points import call, complex_, real
-from retrograde.rules.products import conj, hermitian, times, unbroadcast
+from retrograde.rules.products import conj, everything, everywhere, hermitian, somewhere, times, unbroadcast
 from retrograde.rules.table import composed, general
 
 
@@ -91,6 +92,8 @@ def polymul_body(a1: Any, a2: Any) -> Any:
 
 
 def _without_leading_zeros(p: Any) -> Any:
+    if np.size(p) and not somewhere(p[0] == 0):
+        return p
     trimmed = np.trim_zeros(p, "f")
     return trimmed if np.size(trimmed) else p[:0] if np.size(p) == 0 else p[-1:]
 
@@ -148,7 +151,16 @@ def polydiv_body(u: Any, v: Any) -> Any:
         quotient.append(scale * remainder[k])
         remainder = remainder - scatter(quotient[-1] * v, slice(k, k + divisor), (size,))
     first = 0
-    while first < size - 1 and np.allclose(constant(remainder[first]), 0, rtol=1e-14):
+    while first < size - 1:
+        is_zero = np.isclose(everything(constant(remainder[first])), 0, rtol=1e-14)
+        if not np.any(is_zero):
+            break
+        if not np.all(is_zero):
+            raise BatchError(
+                "np.polydiv leaves out leading zeros of the remainder, and how many there are differs between the "
+                "examples",
+                "np.stack([f(x) for x in xs]), a loop over the examples in place of vmap",
+            )
         first += 1
     return np.stack(quotient) if quotient else np.zeros(1, np.result_type(u, v)), remainder[first:]
 
@@ -176,7 +188,7 @@ def polyfit_body(
     left = left / scale
     c, residuals, rank, s = np.linalg.lstsq(left, right, rcond)
     c = np.transpose(np.transpose(c) / scale)
-    if rank != order and not full:
+    if not full and somewhere(np.not_equal(rank, order)):
         warnings.warn("Polyfit may be poorly conditioned", np.exceptions.RankWarning, stacklevel=2)
     if full:
         return c, residuals, rank, s, rcond
@@ -232,7 +244,7 @@ def poly_body(seq_of_zeros: Any) -> Any:
     for i in range(np.size(roots)):
         y = np.convolve(y, np.stack([np.ones((), roots.dtype), -roots[i]]))
     numbers = constant(roots)
-    if np.iscomplexobj(numbers) and np.all(np.sort(numbers) == np.sort(np.conj(numbers))):
+    if np.iscomplexobj(numbers) and everywhere(np.sort(numbers) == np.sort(np.conj(numbers))):
         return np.real(y)  # roots that are real or come in pairs
     return y
 

@@ -15,7 +15,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.points import call, complex_, distinct, real
-from retrograde.rules.products import conj, times
+from retrograde.rules.products import conj, everything, times
 from retrograde.rules.table import Like, composed, general, linear
 
 _MASK = np.array([[True, False, True], [False, True, True]])
@@ -282,7 +282,7 @@ def extreme_pullback(
 
     def pull_extreme(y_bar: Any) -> Any:
         tied, number = _ties(kept(y, axis, keepdims), a, axis, initial, where)
-        if tied.size < _LARGE or number is not ONE_EACH:
+        if tied.size < _LARGE or number is not ONE_EACH or not is_plain(tied):
             return (np.where(tied, kept(y_bar, axis, keepdims) / number, 0),)
         places = np.flatnonzero(tied)
         values = spread(y_bar, tied.shape, axis, keepdims)[np.unravel_index(places, tied.shape)]
@@ -308,11 +308,11 @@ def _ties(y: Any, a: Any, axis: Any, initial: Any, where: Any) -> tuple[Any, Any
     tied = a == y
     if where is not True:
         tied = tied & where
-    number = int(np.count_nonzero(tied))
+    number, results = int(np.count_nonzero(everything(tied))), np.size(everything(y))
     if initial is None:
-        if number == np.size(y):
+        if number == results:
             return tied, ONE_EACH  # each result has its element, so none has two: the usual case
-        if np.size(y) == 1:
+        if results == 1:
             return tied, max(number, 1)
     return tied, np.maximum(np.sum(tied, axis=axis, keepdims=True) + (False if initial is None else y == initial), 1)
 

@@ -21,7 +21,7 @@ from retrograde.rules.contractions import constant
 from retrograde.rules.numpy_decompositions import only_unique
 from retrograde.rules.numpy_indexing import dispatched
 from retrograde.rules.points import call, complex_, invertible, real, spd
-from retrograde.rules.products import hermitian
+from retrograde.rules.products import hermitian, somewhere
 from retrograde.rules.table import composed, general
 from retrograde.rules.triangles import from_triangle, to_triangle
 
@@ -47,7 +47,7 @@ def coupling(turn: Any, stretch: Any, values: Any, values_bar: Any, size: Any) -
     tied = _tied(constant(values), constant(values_bar), constant(size))
     diagonal = np.eye(values.shape[-1], dtype=bool)
     plain = np.where(diagonal | tied, 0.0, turn) / np.where(diagonal | tied, 1.0, gaps)
-    if not np.any(tied):
+    if not somewhere(tied):
         return plain
     among = (tied | diagonal) * 1.0
     weights = np.real(np.diagonal(stretch, 0, -2, -1))
@@ -70,7 +70,7 @@ def _tied(values: Any, values_bar: Any, size: Any) -> Any:
     gaps = np.abs(values[..., None, :] - values[..., :, None])
     largest = np.max(np.abs(values), axis=-1, initial=0)[..., None, None]
     close = (gaps <= eps ** (2 / 3) * largest) & ~np.eye(values.shape[-1], dtype=bool)
-    if not np.any(close):
+    if not somewhere(close):
         return close
     error = eps * (size[..., None, :] + size[..., :, None])
     longest = np.max(size, axis=-1)[..., None, None]
@@ -82,7 +82,7 @@ def _check_ties(turn: Any, stretch: Any, tied: Any, weights: Any, values_bar: An
     """Raise unless the limits of tied pairs can be known."""
     tolerance = np.finfo(weights.dtype).eps ** 0.5
     allowed = tolerance * (size[..., None, :] + size[..., :, None])
-    if np.any(tied & (np.abs(turn) > allowed)):
+    if somewhere(tied & (np.abs(turn) > allowed)):
         raise np.linalg.LinAlgError(
             "values are equal and the function depends on their vectors one by one, so that it has no derivative; "
             "use only what depends on all of them together, such as the projection onto the space they span"
@@ -98,7 +98,7 @@ def _check_ties(turn: Any, stretch: Any, tied: Any, weights: Any, values_bar: An
     no_weights = np.max(np.abs(weights), axis=-1) <= tolerance * np.max(size, axis=-1, keepdims=True)
     uneven = np.max(np.abs(np.where(tied_with, values_bar[..., None, :] - values_bar[..., :, None], 0.0)), axis=-1)
     is_uneven = np.any(tied, axis=-1) & (uneven > 1e3 * tolerance * largest)
-    if np.any((needs_limit & (off_ratio | no_weights)) | (no_weights & is_uneven)):
+    if somewhere((needs_limit & (off_ratio | no_weights)) | (no_weights & is_uneven)):
         raise np.linalg.LinAlgError(
             "values are equal, and the function uses both them and their vectors in a way that does not determine its "
             "derivative; take what depends on the values alone from np.linalg.eigvalsh or np.linalg.svdvals, and give "
@@ -122,7 +122,7 @@ def _quotients(dot: Any, divisors: Any, values: Any, apart: bool) -> Any:
 
 def _check_phase(phases: Any, size: Any) -> None:
     """Raise where a function of complex vectors depends on their phases, which LAPACK chooses as it likes."""
-    if np.any(np.abs(phases) > np.finfo(size.dtype).eps ** 0.5 * np.max(size, axis=-1, keepdims=True, initial=0)):
+    if somewhere(np.abs(phases) > np.finfo(size.dtype).eps ** 0.5 * np.max(size, axis=-1, keepdims=True, initial=0)):
         raise np.linalg.LinAlgError(
             "the function depends on the phases of complex eigenvectors or singular vectors, which are arbitrary, so "
             "that it has no derivative; use what does not change with them, such as absolute values or v vᴴ"
@@ -268,7 +268,7 @@ def _svd_bar(u: Any, s: Any, v: Any, u_bar: Any, s_bar: Any, v_bar: Any) -> Any:
 def _check_zeros(s: Any, s_bar: Any, differences: Any, is_wide_or_tall: bool) -> None:
     """Raise where singular values are zero, so that their vectors may turn freely, and the function depends on them."""
     zero = s == 0
-    if not np.any(zero):
+    if not somewhere(zero):
         return
     several = np.sum(zero, axis=-1, keepdims=True) > 1
     free = zero & (several | is_wide_or_tall)
@@ -276,7 +276,7 @@ def _check_zeros(s: Any, s_bar: Any, differences: Any, is_wide_or_tall: bool) ->
     depends = np.abs(s_bar) > tolerance * np.max(np.abs(s_bar), axis=-1, keepdims=True)
     both = zero[..., None, :] & zero[..., :, None]
     turns = np.abs(differences) > tolerance * np.max(np.abs(differences), axis=(-2, -1), keepdims=True)
-    if np.any(free & depends) or np.any(both & turns):
+    if somewhere(free & depends) or somewhere(both & turns):
         raise np.linalg.LinAlgError(
             "singular values are zero, and the function uses both them and their vectors in a way that does not "
             "determine its derivative; take what depends on the values alone from np.linalg.svdvals"
@@ -285,7 +285,7 @@ def _check_zeros(s: Any, s_bar: Any, differences: Any, is_wide_or_tall: bool) ->
 
 def _check_leaving(leaving: Any, s: Any, size: Any) -> None:
     s = constant(s)
-    if np.any((s == 0) & (_lengths(leaving) > np.finfo(s.dtype).eps ** 0.5 * np.max(size, axis=-1, keepdims=True))):
+    if somewhere((s == 0) & (_lengths(leaving) > np.finfo(s.dtype).eps ** 0.5 * np.max(size, axis=-1, keepdims=True))):
         raise np.linalg.LinAlgError(
             "singular values are zero and the function depends on their vectors, so that it has no derivative"
         )

@@ -12,7 +12,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from retrograde.rules.lengths import over_length
 from retrograde.rules.numpy_reductions import count, is_plain, kept, masked
 from retrograde.rules.points import call, complex_, real
-from retrograde.rules.products import conj, times
+from retrograde.rules.products import conj, somewhere, times
 from retrograde.rules.table import composed, general
 
 _MASK = np.array([[True, False, True], [False, True, True]])
@@ -177,7 +177,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
         if np.shape(weights) != shape:
             weights = _along(weights, shape, axis)
         total = np.sum(weights, axis=axis, keepdims=keepdims)
-        if np.any(total == 0):
+        if somewhere(total == 0):
             raise ZeroDivisionError("Weights sum to zero, can't be normalized")
         mean = np.sum(np.multiply(a, weights), axis=axis, keepdims=keepdims) / total
     if not returned:
@@ -232,7 +232,7 @@ def cov(
     if aweights is not None:
         if np.shape(aweights) != x.shape[1:]:
             raise RuntimeError("incompatible numbers of samples and aweights")
-        if np.any(np.less(aweights, 0)):
+        if somewhere(np.less(aweights, 0)):
             raise ValueError("aweights cannot be negative")
         weights = aweights if weights is None else weights * aweights
     freedom: Any
@@ -247,9 +247,9 @@ def cov(
         freedom = total
         if ddof != 0:
             freedom = total - (ddof if aweights is None else ddof * np.sum(np.multiply(weights, aweights)) / total)
-    if freedom <= 0:
+    if somewhere(np.less_equal(freedom, 0)):
         warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=3)
-        freedom = 0.0
+        freedom = np.where(np.less_equal(freedom, 0), 0.0, freedom)
     return np.squeeze(np.dot(deviations, conj(np.transpose(weighted))) * np.true_divide(1, freedom))
 
 
@@ -267,11 +267,11 @@ def _frequencies(fweights: Any, observations: int) -> Any:
     if fweights is None:
         return None
     fweights = np.asarray(fweights, dtype=float)
-    if np.any(fweights != np.around(fweights)):
+    if somewhere(fweights != np.around(fweights)):
         raise TypeError("fweights must be integer")
     if fweights.shape != (observations,):
         raise RuntimeError("incompatible numbers of samples and fweights")
-    if np.any(fweights < 0):
+    if somewhere(fweights < 0):
         raise ValueError("fweights cannot be negative")
     return fweights
 

@@ -68,7 +68,24 @@ def has_nan(x: Any) -> bool:
         flat = x.reshape(-1)
         total = flat.dot(flat)
         return bool(total != total)
-    return bool(np.any(np.isnan(x)))
+    return somewhere(np.isnan(x))
+
+
+def somewhere(mask: Any) -> bool:
+    """Whether a mask is true anywhere: for a decision that a formula takes for all of a batch at once."""
+    return bool(np.any(everything(mask)))
+
+
+def everywhere(mask: Any) -> bool:
+    """Whether a mask is true everywhere, likewise."""
+    return bool(np.all(everything(mask)))
+
+
+def everything(x: Any) -> Any:
+    """The bare numbers of `x`, those of all examples where it is batched."""
+    if type(x) is np.ndarray or not hasattr(x, "__array_function__"):
+        return x
+    return x.__array_function__(everything, (type(x),), (x,), {})
 
 
 def is_finite(x: Any) -> bool:

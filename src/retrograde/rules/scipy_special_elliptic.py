@@ -14,6 +14,7 @@ import numpy as np
 from scipy import special
 
 from retrograde.rules.points import call, complex_, real
+from retrograde.rules.products import somewhere
 from retrograde.rules.scipy_special_dispatch import each, over_arguments, overridable, pushed, several
 from retrograde.rules.scipy_special_slopes import slope
 from retrograde.rules.table import general
@@ -169,7 +170,7 @@ def _elliprj_in(i: int, factor: float) -> Any:
         """Under the integral sign, and for p < 0, where a principal value is meant, by interpolation."""
         cut = _below_cut(args[3])
         regular = factor * carlson(0, exponents, *args[:3], np.where(cut, 1.0, args[3]))
-        if not np.any(cut):
+        if not somewhere(cut):
             return regular
         principal = slope(special.elliprj, orders, *args[:3], np.where(cut, args[3], -1.0))
         return np.where(cut, principal, regular)

@@ -9,7 +9,7 @@ from scipy import special
 
 from retrograde.errors import UnsupportedArgumentError
 from retrograde.rules.points import call, complex_, real
-from retrograde.rules.products import conj, times, unbroadcast
+from retrograde.rules.products import conj, somewhere, times, unbroadcast
 from retrograde.rules.scipy_special_dispatch import named
 from retrograde.rules.table import composed, general
 
@@ -29,7 +29,7 @@ def _ratios(y: Array, a: Array, axis: Any) -> Array:
     """exp(a − y); where y is infinite the elements that are as infinite share it equally, as in a tie."""
     infinite = np.isinf(y)
     gap = np.where(infinite, 0.0, a) - np.where(infinite, 0.0, y)
-    if not np.any(infinite):
+    if not somewhere(infinite):
         return np.exp(gap)
     tied = infinite & (a == y)
     share = tied / np.maximum(np.sum(tied, axis=axis, keepdims=True), 1)

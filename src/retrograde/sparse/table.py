@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from retrograde.rules.numpy_differences import steps, steps_back
-from retrograde.rules.numpy_indexing import getitem, scatter
+from retrograde.rules.numpy_indexing import getitem, placed, scatter
 from retrograde.rules.numpy_polynomials import characteristic
 from retrograde.rules.numpy_shape import fold_windows
 from retrograde.rules.numpy_spectral import svd
@@ -30,7 +30,7 @@ EXACT: dict[Any, Family] = {
     **dict.fromkeys((np.broadcast_to, np.repeat, np.tile, np.resize, sliding_window_view), of.moved),
     **dict.fromkeys((np.concatenate, np.stack, np.hstack, np.vstack, np.dstack, np.column_stack, stacked), of.moved),
     **dict.fromkeys((np.array_split, np.split, np.hsplit, np.vsplit, np.dsplit, np.unstack), of.moved),
-    **dict.fromkeys((getitem, np.take, np.take_along_axis), of.moved),
+    **dict.fromkeys((getitem, placed, np.take, np.take_along_axis), of.moved),
     **dict.fromkeys((np.tril, np.triu, np.diag, np.diagflat, np.diagonal), of.moved),
     **dict.fromkeys((np.fft.fftshift, np.fft.ifftshift), of.moved),
     **dict.fromkeys((np.where, np.choose), of.chosen),

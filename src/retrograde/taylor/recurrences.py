@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from retrograde.rules.numpy_transcendental import LN_2, LN_10, softmax2_of_two, softmax_of_two
+from retrograde.rules.products import somewhere
 from retrograde.rules.table import Function
 from retrograde.taylor.rules import is_natural, repeated_product
 from retrograde.taylor.series import Series, Step, added, convolved, quotient, scaled
@@ -91,7 +92,7 @@ def power(y: Series, a: Any, b: Any) -> Step | None:
             return power_of_integer(a, int(np.real(b)))
         return power_of_constant(y, a, b)
     base = plain(a.first if is_series(a) else a)
-    if np.any(base == 0):
+    if somewhere(base == 0):
         return None
     if is_series(a):
         logarithm = Series(np.log(a.first), a.order)
@@ -114,7 +115,7 @@ def _product(a: Series, b: Series) -> Series:
 
 def power_of_constant(y: Series, x: Series, exponent: Any) -> Step | None:
     """x·y′ = r·y·x′: k·x₀·yₖ = Σ (j·r - (k - j))·xⱼ·yₖ₋ⱼ. A zero base is left to the partial derivatives."""
-    if np.any(plain(x.first) == 0):
+    if somewhere(plain(x.first) == 0):
         return None
 
     def step(k: int) -> Any:
@@ -236,7 +237,7 @@ def hypot(y: Series, a: Any, b: Any) -> Step:
     """y² = a² + b², written so that no square of a primal overflows; 0 at the origin, where y has a kink."""
     legs = [x for x in (a, b) if is_series(x)]
     origin = np.equal(plain(y.first), 0)
-    has_origin = bool(np.any(origin))
+    has_origin = somewhere(origin)
     length = np.where(origin, 1.0, y.first) if has_origin else y.first
     cosines = [x.first / length for x in legs]
 

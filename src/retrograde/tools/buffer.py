@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 from retrograde.errors import FrozenBufferError, NotAnArrayError
-from retrograde.trace.constant import constant, released
+from retrograde.trace.constant import constant_here, released
 from retrograde.trace.creation import array_of
-from retrograde.trace.handle import make, plain
-from retrograde.trace.indexing import getitem
-from retrograde.trace.views import View
+from retrograde.trace.handle import VIEWS, is_traced, plain
 from retrograde.trace.writing import write
 
 
@@ -49,11 +47,12 @@ class Buffer:
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, xs: Any, *shape: Any) -> None:
-        like = np.asarray(plain(array_of(xs)))
+        like = array_of(xs)
+        like = like if is_traced(like) else np.asarray(like)
         given = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape or like.shape
         sizes = tuple(operator.index(n) for n in given)
         # The contents may be longer than the Buffer, so that n appended rows cost O(n).
-        self._whole = constant(np.zeros(sizes, like.dtype))
+        self._whole = constant_here(np.zeros(sizes, like.dtype))
         self._length = sizes[0] if sizes else 0
         self._has_room = False
         self._frozen = False
@@ -83,14 +82,14 @@ class Buffer:
         return self._length
 
     def __getitem__(self, key: Any) -> Any:
-        value = getitem(self._contents(), key)
-        return np.copy(value) if type(value) is View else value
+        value = self._contents()[key]
+        return np.copy(value) if type(value) in VIEWS else value
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if self._frozen:
             self._refuse_write()
         contents = self._contents()
-        write(self._whole, contents.path if type(contents) is View else (), key, self._value(value))
+        write(self._whole, contents.path if type(contents) in VIEWS else (), key, self._value(value))
 
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
@@ -107,7 +106,7 @@ class Buffer:
             value = self._value(item)
             row = np.shape(plain(value))
             if self.shape == (0,) and row:
-                self._whole = constant(np.zeros((0, *row), self.dtype))
+                self._whole = constant_here(np.zeros((0, *row), self.dtype))
             if not self.shape or row != self.shape[1:]:
                 raise ValueError(f"a value of shape {row} cannot be appended to a Buffer of shape {self.shape}")
             self._make_room()
@@ -119,9 +118,9 @@ class Buffer:
         """The contents as an array (traced, if traced values were written). The Buffer is frozen then."""
         self._frozen = True
         contents = self._contents()
-        if type(contents) is View:
+        if type(contents) in VIEWS:
             return np.copy(contents)
-        return released(make(contents.primal, contents.link, contents.level))
+        return released(contents.reading())
 
     def __copy__(self) -> Any:
         return self.copy()
@@ -131,12 +130,12 @@ class Buffer:
         return f"Buffer({state}{plain(self._contents())!r})"
 
     def _contents(self) -> Any:
-        return getitem(self._whole, slice(0, self._length)) if self._has_room else self._whole
+        return self._whole[: self._length] if self._has_room else self._whole
 
     def _make_room(self) -> None:
         if self._length < self._whole.shape[0]:
             return
-        longer = constant(np.zeros((2 * self._length + 4, *self._whole.shape[1:]), self.dtype))
+        longer = constant_here(np.zeros((2 * self._length + 4, *self._whole.shape[1:]), self.dtype))
         if self._length:
             write(longer, (), slice(0, self._length), self._whole)
         self._whole = longer

@@ -11,7 +11,8 @@ import numpy as np
 
 from retrograde.errors import DroppedGradientWarning, InputError
 from retrograde.rules.table import General
-from retrograde.tools.jacobian import by_columns, check_holomorphic
+from retrograde.tools.directions import Passes, columns
+from retrograde.tools.jacobian import check_holomorphic
 from retrograde.trace.call import call_rule
 from retrograde.trace.handle import is_traced, plain, shape_of
 from retrograde.trace.level import CONTEXT
@@ -55,7 +56,11 @@ def forwarddiff(f: Callable[[Any], Any], x: Any) -> Any:
     with blindly(level) as (suspension, blind):
         if any(np.iscomplexobj(plain(value)) for value in variables):
             check_holomorphic(of_variables, variables)
-        y, blocks = by_columns(of_variables, variables) if variables else (f(x), [])
+        if variables:
+            ys, rows = columns(lambda *given: [of_variables(*given)], variables, Passes())
+            y, blocks = ys[0], rows[0]
+        else:
+            y, blocks = f(x), []
         known = _Known(blind.released(y), [blind.released(block) for block in blocks])
     if suspension.met:
         warnings.warn(

@@ -12,9 +12,11 @@ import numpy as np
 from retrograde.errors import InputError, PullbackError, user_frame
 from retrograde.trace.handle import data, is_traced, like_of, plain, shape_of
 from retrograde.trace.level import suspension_of
+from retrograde.trace.mapped import hold
 from retrograde.trace.ops import REACHED, Op, deposit, fit, no_push
 from retrograde.trace.recording import PARAMS
 from retrograde.trace.structure import flatten
+from retrograde.trace.views import snapshot
 
 
 def hook(fn: Callable[[Any], Any], x: Any) -> Any:
@@ -55,6 +57,11 @@ def _hooked(x: Any, fn: Callable[[Any], Any], unreached: Callable[[Any], Any] | 
             raise InputError("a hook watches one value; a container was given", "hook each of its members")
         return x
     level = x.level
+    if level.maps:
+        # A batch has no cotangents; those of what it is computed of come for all examples at once.
+        x = snapshot(x)
+        below = _hooked(x.primal, fn, unreached)
+        return x if below is x.primal else hold(below, level, x.link)
     if not level.calls_hooks:
         return x
     node = (level.number(), HOOK, x.link, fn, like_of(x), unreached)

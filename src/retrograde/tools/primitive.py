@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.errors import InputError, MissingRuleError, PullbackError
+from retrograde.batch.level import BatchLevel
+from retrograde.errors import BatchError, InputError, MissingRuleError, PullbackError
 from retrograde.rules.table import General
-from retrograde.trace.call import call_rule
+from retrograde.trace.call import call_rule, highest_level
 from retrograde.trace.handle import is_traced, like_of
-from retrograde.trace.structure import flatten
+from retrograde.trace.level import Level
+from retrograde.trace.structure import flatten, map_leaves
 
 Formula = Callable[..., Callable[..., Any]]
 
@@ -37,6 +39,7 @@ class primitive:
         self._f = f
         self._pullback: Formula | None = None
         self._pushforward: Formula | None = None
+        self._batch: Callable[..., Any] | None = None
         functools.update_wrapper(self, f)
 
     def defpullback(self, formula: Formula) -> Formula:
@@ -55,6 +58,15 @@ class primitive:
         self._pushforward = formula
         return formula
 
+    def defbatch(self, formula: Callable[..., Any]) -> Callable[..., Any]:
+        """Set how the function maps over a batch: `formula(*args)` → the results of all examples.
+
+        Every number and array among the arguments has an axis of examples in front, and so has what is returned.
+        Without it `vmap` calls the function for one example after the other. Usable as a decorator.
+        """
+        self._batch = formula
+        return formula
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         traced = [arg for arg in args if any(is_traced(leaf) for leaf in _leaves(arg))]
         if not traced:
@@ -64,10 +76,26 @@ class primitive:
                 f"the primitive {self._name} was given a dictionary with traced values",
                 "pass its values: numbers, arrays, and lists or tuples of these",
             )
+        level = highest_level((args, *kwargs.values()))
+        if level is not None and level.maps:
+            return self._mapped(level, args, kwargs)
         run = functools.partial(self._on_primals)
         run.__name__ = self._name  # type: ignore[attr-defined]
         rule = General(run, slice(0, None), self._checked_pullback, self._checked_pushforward, repeatable=False)
         return call_rule(rule, args, kwargs)
+
+    def _mapped(self, level: Level, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._batch is None:
+            return level.one_by_one(self, args, kwargs)
+        assert isinstance(level, BatchLevel)
+        y = self._batch(*(map_leaves(level.each, arg) for arg in args), **kwargs)
+        for part in y if isinstance(y, tuple | list) else [y]:
+            if np.shape(part)[:1] != (level.size,):
+                raise BatchError(
+                    f"the batch formula of {self._name} returned the shape {np.shape(part)} for {level.size} examples",
+                    "return all results in one array, with the axis of the examples in front",
+                )
+        return level.wrap(y)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

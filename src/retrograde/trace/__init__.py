@@ -3,6 +3,6 @@
 Must not know how a tape is swept or a tangent seeded: which mode runs is a property of the level of a value.
 """
 
-from retrograde.trace import indexing, operators, protocols
+from retrograde.trace import indexing, mapped, operators, protocols
 
-__all__ = ["indexing", "operators", "protocols"]
+__all__ = ["indexing", "mapped", "operators", "protocols"]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from retrograde.errors import ConversionError, MissingAttributeError, MutationError, UnsupportedArgumentError
-from retrograde.trace.conversions import describe, plain
+from retrograde.trace.conversions import describe, plainly
 
 
 def _shape_arguments(args: tuple[Any, ...]) -> Any:
@@ -32,6 +32,8 @@ class Attributes:
 
     if TYPE_CHECKING:
         primal: Any
+
+        def without_derivatives(self) -> Any: ...
 
         def is_free(self) -> bool: ...
         def __getitem__(self, key: Any) -> Any: ...
@@ -63,7 +65,7 @@ class Attributes:
     def __array_namespace__(self) -> Any:
         """What gives the functions that the code which asks takes for arrays: NumPy's, or a wrapper of them."""
         frame = sys._getframe(1)
-        if frame.f_code.co_name == "is_writeable_array" and not isinstance(plain(self), np.ndarray):
+        if frame.f_code.co_name == "is_writeable_array" and not isinstance(self, np.ndarray):
             raise AttributeError("__array_namespace__")  # a number cannot be written to
         wrapper, is_wrapped, _ = str(frame.f_globals.get("__name__")).partition(".array_api_compat.")
         functions = importlib.import_module(f"{wrapper}.array_api_compat.numpy") if is_wrapped else np
@@ -72,7 +74,7 @@ class Attributes:
     @property
     def flags(self) -> Any:
         """How the array lies in memory, to read: what is set here belongs to a view that nobody else has."""
-        return np.asarray(plain(self)).view().flags
+        return np.asarray(self.without_derivatives()).view().flags
 
     T = property(lambda x: np.transpose(x))
     mT = property(lambda x: np.matrix_transpose(x))
@@ -111,7 +113,7 @@ class Attributes:
         self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
     ) -> Any:
         dtype = np.dtype(dtype)
-        value = plain(self)
+        value = self.without_derivatives()
         if casting != "unsafe" and not np.can_cast(self.dtype, dtype, casting):  # type: ignore[arg-type]
             return np.asarray(value).astype(dtype, casting=casting)  # type: ignore[arg-type]  # NumPy says what is wrong
         if dtype.kind not in "fc" and dtype != self.dtype:
@@ -135,7 +137,7 @@ class Attributes:
                 f"x.view({dtype or type}) would take the bytes of {describe(self)} for something else",
                 "x.astype(dtype), x.real and x.imag, or a slice of x",
             )
-        return self[...] if isinstance(plain(self), np.ndarray) else self
+        return self[...] if isinstance(self.without_derivatives(), np.ndarray) else self
 
     def copy(self, order: str = "C") -> Any:
         return np.copy(self, order=order)
@@ -154,7 +156,7 @@ class Attributes:
             return self[index if len(index) > 1 else index[0]]
         if self.size != 1:
             raise ValueError("can only convert an array of size 1 to a Python scalar")
-        return self[(0,) * self.ndim] if isinstance(plain(self), np.ndarray) else self
+        return self[(0,) * self.ndim] if isinstance(self.without_derivatives(), np.ndarray) else self
 
     def tolist(self) -> Any:
         return [row.tolist() for row in self] if self.ndim else self.item()
@@ -187,7 +189,7 @@ class Attributes:
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         from retrograde.trace.creation import array_of  # which needs the class that this one is a base of
 
-        indices = np.ravel(plain(indices))
+        indices = np.ravel(plainly(indices))
         if mode == "wrap":
             indices = indices % self.size
         elif mode == "clip":
@@ -207,7 +209,7 @@ class Attributes:
                 f"{describe(self)} has no setflags: that belongs to the plain array",
                 "leave it out, and take np.copy(x), where writes must not reach x",
             )
-        plain(self).setflags(write, align, uic)
+        self.without_derivatives().setflags(write, align, uic)
 
 
 def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -272,8 +274,8 @@ class Flat:
             from retrograde.trace.creation import array_of  # which needs the class that `Attributes` is a base of
 
             values = array_of(values)
-            value = plain(values)
-            if isinstance(value, np.ndarray) and np.may_share_memory(value, plain(self.base)):
+            value = plainly(values)
+            if isinstance(value, np.ndarray) and np.may_share_memory(value, plainly(self.base)):
                 raise MutationError(
                     "x.flat[...] = values would write over values that it has not read yet: they share memory with x",
                     "x.flat[...] = np.copy(values)",
@@ -327,7 +329,7 @@ _ELSEWHERE = {
 
 def _missing(name: str, way: str) -> property:
     def missing(self: Any) -> Any:
-        value = plain(self)
+        value = self.without_derivatives()
         held = getattr(value, name)  # Python's own error, where the value has no such attribute
         if self.is_free() or isinstance(value, int | np.integer):
             return held

@@ -27,11 +27,12 @@ from retrograde.rules.table import (
     NoGradient,
     WithArguments,
 )
-from retrograde.trace.handle import HANDLES, Traced, like_of, plain
+from retrograde.trace.handle import HANDLES, VIEWS, Traced, like_of, plain
+from retrograde.trace.level import Level
 from retrograde.trace.operators import GENERATED
 from retrograde.trace.ops import Targets, elementwise_op, match, residuals
 from retrograde.trace.undecided import decide, undecided
-from retrograde.trace.views import View, kept, shares_memory, snapshot, view_of
+from retrograde.trace.views import kept, shares_memory, snapshot, view_of
 
 __warningregistry__ = None  # see warning_places
 
@@ -53,6 +54,18 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     if generated is not None and not kwargs:
         return generated(*args)
     return _call_elementwise(rule, args, kwargs)
+
+
+def dispatch(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`call`, or what a batch makes of it, if that is the highest level among the arguments."""
+    level = highest_level((args, *kwargs.values()))
+    return level.map(function, args, kwargs) if level is not None and level.maps else call(function, args, kwargs)
+
+
+def highest_level(tree: Any) -> Level | None:
+    """The highest level of the traced values in a nested sequence."""
+    levels = [x.level for _, x in _traced(tree)]
+    return max(levels, key=lambda level: level.depth) if levels else None
 
 
 class Operand(NamedTuple):
@@ -81,6 +94,8 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
     if len(found) > 1:
         level = max((operand.traced.level for operand in found), key=lambda level: level.depth)
         active = [operand for operand in found if operand.traced.level is level]
+    if level.maps:
+        return level.map(rule.function, args, kwargs)
     primals = list(args)
     if len(active) < len(args):
         # Linear rules keep no values.
@@ -130,7 +145,8 @@ def _check_not_cut(rule: WithArguments, y: Any, active: list[Operand]) -> None:
 
 def _views(binding: Binding, operand: Operand) -> Any:
     """The views that a call gives of its one traced operand, or None if the result has memory of its own."""
-    y, x = binding.y, operand.traced
+    y: Any = binding.y
+    x: Any = operand.traced
     if type(y) is np.float64:
         return None
     if isinstance(binding.rule, General) and not binding.rule.repeatable:
@@ -139,7 +155,7 @@ def _views(binding: Binding, operand: Operand) -> Any:
         return None
     i = binding.positions[operand.slot]
     whole = binding.args[i]
-    if type(x) is View and type(whole) is not View:
+    if type(x) in VIEWS and type(whole) not in VIEWS:
         # `whole` may be a copy; whether the result is a view is a question of the memory itself.
         whole = x.memory
         y = binding.rule.function(*binding.args[:i], whole, *binding.args[i + 1 :], **binding.kwargs)
@@ -154,7 +170,7 @@ def _views(binding: Binding, operand: Operand) -> Any:
     def read() -> Any:
         return x.level.apply(binding, [operand])
 
-    if isinstance(binding.rule, General) and type(y) in (View, np.ndarray):
+    if isinstance(binding.rule, General) and (type(y) is np.ndarray or type(y) in VIEWS):
         # A rule that refuses an argument does so where it gives a view, too.
         binding.rule.pullback(y, *binding.args, **kwargs)
     if shares_memory(y, whole):
@@ -195,6 +211,8 @@ def _call_elementwise(rule: Elementwise, args: tuple[Any, ...], kwargs: dict[str
         raise UnsupportedArgumentError(f"{rule.label} of a traced value does not take {names}")
     levels = [x.level for x in args if type(x) in HANDLES]
     level = max(levels, key=lambda level: level.depth)
+    if level.maps:
+        return level.map(rule.function, args, {})
     active = tuple(type(x) in HANDLES and x.level is level for x in args)
     primals = [x.primal if is_active else kept(x, level) for x, is_active in zip(args, active, strict=True)]
     y = rule.function(*primals)

@@ -24,6 +24,7 @@ _ON_THE_WAY = frozenset(
         "constant",
         "conversions",
         "interception",
+        "mapped",
         "protocols",
         "write_functions",
     )

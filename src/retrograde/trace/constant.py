@@ -10,7 +10,7 @@ import numpy as np
 
 from retrograde.trace.callers import Statement, frame_of_operator, is_calling, statement_of
 from retrograde.trace.handle import HANDLES, Traced, make
-from retrograde.trace.level import CONTEXT, Level, Node, ignored_depth
+from retrograde.trace.level import CONTEXT, Context, Level, Node, ignored_depth
 from retrograde.trace.packages import wants_plain_arrays
 
 if TYPE_CHECKING:
@@ -51,11 +51,25 @@ def constant(array: Any) -> Traced:
     return make(array, None, CONSTANT)
 
 
+def constant_here(array: Any) -> Traced:
+    """The same for the user's own writing: inside of a batch, one to which batched values can be written."""
+    new = constant(array)
+    batch = batch_of(CONTEXT.get())
+    if batch is not None:
+        batch.prepare(new)
+    return new
+
+
+def batch_of(context: Context) -> Level | None:
+    """A batch that is running here, if there is one."""
+    return next((level for level in context.levels if level.maps), None)
+
+
 def writable(array: Any, frame: FrameType | None, *names: str) -> Any:
     """An array that was made just now, as a handle to which traced values can be written.
 
     Outside of a transform, inside of `ignore()`, and for compiled callers it stays the plain array that it is; and so
-    do integers, which could not hold what has a derivative.
+    do integers, which could not hold what has a derivative, outside of a batch.
 
     Args:
         frame: the frame of Python code from which the call came.
@@ -66,12 +80,12 @@ def writable(array: Any, frame: FrameType | None, *names: str) -> Any:
         not context.levels
         or (context.ignored and ignored_depth(context) >= 0)
         or type(array) is not np.ndarray
-        or array.dtype.kind not in "fc"
+        or array.dtype.kind not in ("fc" if batch_of(context) is None else "fciub")
     ):
         return array
     if frame is None or not is_calling(frame, names) or wants_plain_arrays(frame):
         return array
-    return constant(array)
+    return constant_here(array)
 
 
 def released(x: Any) -> Any:

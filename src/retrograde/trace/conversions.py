@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from retrograde.errors import HashError, MutationError, PickleError
+from retrograde.errors import HashError, MutationError, PickleError, is_ours
 from retrograde.trace.callers import calling_frame, matched_length
 from retrograde.trace.culprit import conversion_error
 from retrograde.trace.level import VARYING, is_ignored
@@ -24,14 +25,18 @@ class Conversions:
     if TYPE_CHECKING:
         primal: Any
         memory: Any
+
+        def without_derivatives(self) -> Any: ...
+
         link: Any
+        ndim: Any
         level: Level
 
     def __float__(self) -> float:
         return float(self.release("float(x)", "keep x as it is: np.* and math.* functions take it"))
 
     def __int__(self) -> int:
-        value = plain(self)
+        value = self.without_derivatives()
         if _is_integer(value):
             if VARYING:
                 self.decide("int(x)")
@@ -49,7 +54,7 @@ class Conversions:
         return str(self.release("x.hex()").hex())
 
     def __index__(self) -> int:
-        value = plain(self)
+        value = self.without_derivatives()
         if _is_integer(value):
             if VARYING:
                 self.decide("the use of a value as an index, a size or a count")
@@ -57,7 +62,7 @@ class Conversions:
         return int(self.release("the use of x as an index", "an integer argument, which stays an integer"))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        value = plain(self)
+        value = self.without_derivatives()
         if VARYING and np.asarray(value).dtype.kind in "iub":
             self.decide("the use of a value as an index, a size or a count")
             return np.array(value, dtype=dtype)
@@ -77,7 +82,7 @@ class Conversions:
         """The plain value where nothing is lost by that: inside `ignore()`, and for values without a derivative."""
         if not self.is_free():
             raise conversion_error(what, describe(self), ways)
-        return plain(self)
+        return self.without_derivatives()
 
     def decide(self, what: str, branches: bool = False) -> None:
         """Called where the plain value is to decide something, while some level has values that must not."""
@@ -103,7 +108,7 @@ class Conversions:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if self.is_free():
-            return plain(self).__reduce_ex__(protocol)
+            return self.without_derivatives().__reduce_ex__(protocol)
         raise PickleError(
             f"{describe(self)} belongs to a running transform and cannot be pickled",
             "data(x), the plain value",
@@ -114,7 +119,7 @@ class Conversions:
         if self.level.depth < 0:
             from retrograde.trace.constant import constant  # which needs the class that this one is a base of
 
-            return constant(plain(self).copy())
+            return constant(self.without_derivatives().copy())
         return self.copy()  # type: ignore[attr-defined]
 
     def __deepcopy__(self, memo: Any) -> Any:
@@ -123,50 +128,57 @@ class Conversions:
     def __bool__(self) -> bool:
         if VARYING:
             self.decide("a branch (if, while, and, or, not)", branches=True)
-        return bool(plain(self))
+        return bool(self.without_derivatives())
 
     def __len__(self) -> int:
-        value = plain(self)
-        if isinstance(value, np.ndarray) and value.ndim > 1 and calling_frame("shuffle") is not None:
+        return self.length(sys._getframe(1))
+
+    def length(self, caller: FrameType) -> int:
+        """`len(self)`, asked by a frame or by compiled code that the frame calls."""
+        value = self.without_derivatives()
+        self.check_not_shuffled(caller)
+        if not hasattr(value, "__len__"):
+            # A number does not match a sequence, though its class may (see handle.py).
+            wanted = matched_length(caller)
+            if wanted is not None:
+                return int(wanted == 0)
+        return len(value)
+
+    def check_not_shuffled(self, caller: FrameType) -> None:
+        # Our own code asks for the length as well, on behalf of calls of any name.
+        if self.ndim > 1 and not is_ours(caller) and calling_frame("shuffle") is not None:
             # NumPy takes it for a list and swaps rows, which are views: some would be lost, and others be there twice.
             raise MutationError(
                 f"shuffle would not mix {describe(self)}, but write rows over others",
                 "x[...] = x[rng.permutation(len(x))]",
             )
-        if not hasattr(value, "__len__"):
-            # A number does not match a sequence, though its class may (see handle.py).
-            wanted = matched_length(sys._getframe(1))
-            if wanted is not None:
-                return int(wanted == 0)
-        return len(value)
 
     def __contains__(self, item: Any) -> bool:
         if VARYING:
             self.decide("`x in y`", branches=True)
-        return plain(item) in plain(self)
+        return plainly(item) in self.without_derivatives()
 
     def __format__(self, spec: str) -> str:
-        return format(plain(self), spec)
+        return format(self.without_derivatives(), spec)
 
     def __str__(self) -> str:
-        return str(plain(self))
+        return str(self.without_derivatives())
 
     def __repr__(self) -> str:
-        return f"traced({plain(self)!r})" if self.level.depth >= 0 else repr(plain(self))
+        return f"traced({self.without_derivatives()!r})" if self.level.depth >= 0 else repr(self.without_derivatives())
+
+
+def plainly(x: Any) -> Any:
+    """The plain value of anything; a batched one stays batched."""
+    return x.without_derivatives() if isinstance(x, Conversions) else x
 
 
 def describe(x: Any) -> str:
     """A traced value as error messages name it."""
-    value = plain(x)
+    value = x.without_derivatives()
     if isinstance(value, np.ndarray) and value.ndim:
         return f"a traced array of shape {value.shape} and dtype {value.dtype}"
     return f"the traced number {value}"
-
-
-def plain(x: Any) -> Any:
-    while isinstance(x, Conversions):
-        x = x.memory
-    return x
 
 
 def _is_integer(value: Any) -> bool:

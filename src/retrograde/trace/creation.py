@@ -9,7 +9,7 @@ import numpy as np
 from retrograde.rules.points import call as point
 from retrograde.rules.points import real
 from retrograde.rules.table import RULES, linear
-from retrograde.trace.call import call
+from retrograde.trace.call import dispatch
 from retrograde.trace.handle import HANDLES, is_traced
 
 
@@ -31,13 +31,13 @@ def array_of(tree: Any) -> Any:
     rows = [array_of(item) for item in tree]
     if not any(is_traced(row) for row in rows):
         return np.array(rows)
-    return call(stacked, (rows,), {})
+    return dispatch(stacked, (rows,), {})
 
 
 def stacked(rows: Any) -> Any:
     """The rows in one array, along a new first axis."""
     if contains_traced(rows):
-        return call(stacked, (rows,), {})
+        return dispatch(stacked, (rows,), {})
     return np.array(rows)
 
 

@@ -54,7 +54,14 @@ class Traced(Attributes, Conversions):
     @property  # type: ignore[misc]
     def __class__(self) -> type:  # type: ignore[override]
         """What `isinstance` sees: a traced value takes the branches of its primal; `type` tells the truth."""
-        return type(plain(self))
+        value = self.without_derivatives()
+        # A batched value answers for itself.
+        kind: type = value.__class__
+        return kind
+
+    def without_derivatives(self) -> Any:
+        """The plain value; a batched one stays batched."""
+        return plain(self)
 
 
 # From NumPy 2.5 on, an array matches `[first, *rest]`. The flag of its type says so; an abstract class that has it
@@ -66,6 +73,12 @@ if np.ndarray.__flags__ & _SEQUENCE:
 
 HANDLES: set[type] = {Traced}
 """Every class of traced values; `type(x) in HANDLES` is the quickest question there is."""
+SIMPLE: set[type] = {Traced}
+"""Those whose values always belong to a level of derivatives or are constants: `primal` looks like the value itself."""
+MAPPED: set[type] = set()
+"""Those whose values may belong to a batch: then `primal` has one axis more than the value itself (see mapped.py)."""
+VIEWS: set[type] = set()
+"""Those that look into the memory of another value."""
 
 
 def make(primal: Any, link: Any, level: Level) -> Traced:
@@ -85,19 +98,27 @@ def is_traced(x: Any) -> bool:
 def data(x: Any) -> Any:
     """The plain value of a traced value, whatever its nesting; anything else is returned as it is.
 
-    An array is returned as a read-only view: graphs that were recorded earlier still need its contents.
+    An array is returned as a read-only view: graphs that were recorded earlier still need its contents. A batched value
+    stays batched, with plain numbers in it.
     """
     if type(x) not in HANDLES:
         return x
     x = plain(x)
-    if isinstance(x, np.ndarray):
+    if isinstance(x, np.ndarray) and type(x) not in HANDLES:
         x = x.view()
         x.flags.writeable = False
     return x
 
 
 def plain(x: Any) -> Any:
-    """The plain value itself, for reading inside the library."""
+    """The value without the derivatives that levels know of it; a batched value stays batched."""
+    while type(x) in SIMPLE:
+        x = x.primal if type(x) is Traced else x.memory
+    return x.without_derivatives() if type(x) in MAPPED else x
+
+
+def contents(x: Any) -> Any:
+    """The bare numbers of a value, those of all examples of a batch at once."""
     while type(x) in HANDLES:
         x = x.primal if type(x) is Traced else x.memory
     return x
@@ -112,7 +133,7 @@ def like_of(x: Any) -> tuple[tuple[int, ...], Any]:
     """The shape and the dtype of a cotangent for `x`: its own, or float64 for integers."""
     x = plain(x)
     kind = type(x)
-    if kind is np.ndarray or isinstance(x, np.generic):
+    if kind is np.ndarray or isinstance(x, np.generic) or kind in HANDLES:
         dtype = x.dtype
         return x.shape, dtype if dtype.kind in "fc" else FLOAT64
     return (), COMPLEX128 if kind is complex else FLOAT64
@@ -120,3 +141,18 @@ def like_of(x: Any) -> tuple[tuple[int, ...], Any]:
 
 FLOAT64 = np.dtype(np.float64)
 COMPLEX128 = np.dtype(np.complex128)
+
+__all__ = [
+    "HANDLES",
+    "MAPPED",
+    "SIMPLE",
+    "VIEWS",
+    "Traced",
+    "contents",
+    "data",
+    "is_traced",
+    "like_of",
+    "make",
+    "plain",
+    "shape_of",
+]

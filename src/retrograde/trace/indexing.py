@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 
 from retrograde.errors import MutationError
-from retrograde.trace.constant import CONSTANT, constant
+from retrograde.rules import numpy_indexing
+from retrograde.trace.call import dispatch
+from retrograde.trace.constant import CONSTANT, constant, constant_here
 from retrograde.trace.creation import array_of
-from retrograde.trace.handle import HANDLES, Traced, like_of, make, plain
-from retrograde.trace.keys import fixed_key
+from retrograde.trace.handle import HANDLES, MAPPED, VIEWS, Traced, like_of, make, plain
+from retrograde.trace.keys import BatchedKey, fixed_key
 from retrograde.trace.operators import NUMBERS
-from retrograde.trace.views import View, is_same_part, shares_memory, view_of
+from retrograde.trace.views import is_same_part, shares_memory, view_of
 from retrograde.trace.writing import READ, READ_ONE, Path, follow, write
 
 
-def getitem(x: Traced, key: Any) -> Any:
+def getitem(x: Any, key: Any) -> Any:
     """`x[key]` for a key of any kind that NumPy knows; a view where NumPy gives one."""
     if type(key) is int and type(x) is Traced:
         primal = x.primal
@@ -38,15 +40,18 @@ def getitem(x: Traced, key: Any) -> Any:
                 return level.follow(y, node)
     given = key
     if type(key) is not int:
-        key = fixed_key(key)
-    if type(x) is View:
+        try:
+            key = fixed_key(key)
+        except BatchedKey:
+            return dispatch(numpy_indexing.getitem, (x, key), {})
+    if type(x) in VIEWS:
         path, base = x.path, x.base
         primal = follow(base.primal, path)
     else:
         path, base = (), x
         primal = base.primal
     y = primal[key]
-    if (type(y) is np.ndarray or type(y) is View) and shares_memory(y, primal):
+    if (type(y) is np.ndarray or type(y) in VIEWS) and shares_memory(y, primal):
         return view_of(x, operator.itemgetter(key), lambda: read_at(base, path, key, y), given)
     return read_at(base, path, key, y)
 
@@ -56,6 +61,8 @@ def read_at(x: Traced, path: Path, key: Any, y: Any) -> Any:
     level = x.level
     if level is CONSTANT:
         # What is gathered of an array that the function made, it has made as well.
+        if type(x) in MAPPED:
+            return constant_here(y) if type(y) is np.ndarray else y
         return constant(y) if type(y) is np.ndarray and y.dtype.kind in "fc" else y
     node = (level.number(), READ, x.link, path, key, *like_of(x.primal))
     if level.quick:
@@ -76,7 +83,7 @@ def _elements(x: Traced, count: int) -> Iterator[Any]:
         yield getitem(x, i)
 
 
-def setitem(x: Traced, key: Any, value: Any) -> None:
+def setitem(x: Any, key: Any, value: Any) -> None:
     """`x[key] = value`, for a view too."""
     if not isinstance(plain(x), np.ndarray):
         raise TypeError(f"'{type(plain(x)).__name__}' object does not support item assignment")
@@ -85,17 +92,31 @@ def setitem(x: Traced, key: Any, value: Any) -> None:
     if isinstance(value, list | tuple) and _holds_views(value, x) and _write_in_turn(x, key, value):
         return
     value = array_of(value)
+    kind = type(x)
     if type(value) in HANDLES:
-        if type(value) is View and _is_mask(key, x):
+        if type(value) in VIEWS and _is_mask(key, x):
             check_apart("x[mask] = values", [plain(value)], x)
+        if value.level.maps and kind not in MAPPED and x.level is CONSTANT:
+            raise MutationError(
+                "a batched value was written into an array that was made outside of vmap",
+                "make the array inside of the mapped function: np.zeros(shape), np.copy(x)",
+                "return the value from the mapped function, and write it outside",
+            )
         # A view of x itself must be read before x changes, and must not hold its memory.
         value = value.primal if value.level is CONSTANT else value.owned()
-    if type(x) is View:
-        write(x.base, x.path, key, value)
-    elif type(x) is Traced:
-        write(x, (), key, value)
-    else:
-        x[key] = value  # a parameter has its own opinion
+    try:
+        if kind is Traced:
+            write(x, (), key, value)
+        elif kind in VIEWS:
+            write(x.base, x.path, key, value)
+            if x.level.maps:
+                x.level.prepare(x)
+        elif kind in MAPPED:
+            write(x, (), key, value)
+        else:
+            x[key] = value  # a parameter has its own opinion
+    except BatchedKey:
+        setitem(x, ..., dispatch(numpy_indexing.placed, (x, key, value), {}))
 
 
 def _is_mask(key: Any, x: Traced) -> bool:
@@ -121,17 +142,17 @@ def check_apart(name: str, values: list[Any], target: Any) -> None:
         )
 
 
-def _holds_views(values: Any, x: Traced) -> bool:
+def _holds_views(values: Any, x: Any) -> bool:
     """Whether a view of the array `x` (or of that which x is a view of) stands in a nested list."""
     if isinstance(values, list | tuple):
         return any(_holds_views(value, x) for value in values)
-    return type(values) is View and values.base is (x.base if type(x) is View else x)
+    return type(values) in VIEWS and values.base is (x.base if type(x) in VIEWS else x)
 
 
-def _write_in_turn(x: Traced, key: Any, values: Any) -> bool:
+def _write_in_turn(x: Any, key: Any, values: Any) -> bool:
     """`x[key] = [x[1], x[0]]` as NumPy does it, one after the other: what was written shows in what is read next."""
-    part = getitem(x, key)
-    if type(part) is not View or np.shape(array_of(values)) != part.shape:
+    part = x[key]
+    if type(part) not in VIEWS or np.shape(array_of(values)) != part.shape:
         return False
     for i, value in enumerate(values):
         setitem(part, i, value)
@@ -161,7 +182,7 @@ def _in_place(operate: Callable[[Any, Any], Any]) -> Callable[[Traced, Any], Any
     def update(x: Traced, other: Any) -> Any:
         if type(x.primal) in NUMBERS or not isinstance(plain(x), np.ndarray):
             # Numbers do not change: the name gets a new value.
-            return getattr(Traced, name)(x, other)
+            return getattr(type(x), name)(x, other)
         y = operate(x, other)
         shape, dtype = x.shape, x.dtype
         if np.shape(y) != shape or not np.can_cast(y.dtype, dtype, "same_kind"):

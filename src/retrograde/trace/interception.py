@@ -25,15 +25,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.polynomial import polyutils
 
+from retrograde.rules.numpy_indexing import take_body
 from retrograde.rules.table import RULES, Elementwise
 from retrograde.trace import early_bound, fourier, special
 from retrograde.trace import level as levels
-from retrograde.trace.call import call
+from retrograde.trace.call import dispatch
 from retrograde.trace.callers import calling_frame
 from retrograde.trace.constant import CONSTANT, writable
 from retrograde.trace.creation import array_of, contains_traced
 from retrograde.trace.elements import vectorize_call, vectorized
-from retrograde.trace.handle import HANDLES, data, plain
+from retrograde.trace.handle import HANDLES, MAPPED, contents, data, plain
 from retrograde.trace.operators import binary, unary
 from retrograde.trace.striding import strided
 from retrograde.trace.undecided import undecided
@@ -172,7 +173,7 @@ def _for_caller(x: Any, name: str) -> Any:
 
 def _laid_out(x: Any, order: Any) -> Any:
     """`x`, or a copy if its elements do not lie in memory in that order. It decides which results are views."""
-    flags = plain(x).flags
+    flags = contents(x).flags
     if (order == "C" and not flags.c_contiguous) or (order == "F" and not flags.f_contiguous):
         return np.copy(x, order=order)
     return x
@@ -253,7 +254,7 @@ def _full(original: Any, shape: Any, fill_value: Any, dtype: Any = None, **kwarg
 def _full_like(original: Any, a: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
     if not contains_traced(fill_value):
         return original(a, fill_value, dtype, **kwargs)
-    return call(original, (np.asarray(a) if isinstance(a, list | tuple) else a, fill_value, dtype), kwargs)
+    return dispatch(original, (np.asarray(a) if isinstance(a, list | tuple) else a, fill_value, dtype), kwargs)
 
 
 # --- polynomials -------------------------------------------------------------------------------------------------
@@ -343,6 +344,14 @@ def _as_strided(original: Any, x: Any, shape: Any = None, strides: Any = None, *
     return strided(x, shape, strides)
 
 
+@_replaces(np, "take", _numpy)
+def _take(original: Any, a: Any, indices: Any, *args: Any, **kwargs: Any) -> Any:
+    places = plain(indices)
+    if type(places) in MAPPED:
+        return take_body(a, places, *args, **kwargs)
+    return original(a, indices, *args, **kwargs)
+
+
 # --- math --------------------------------------------------------------------------------------------------------
 
 # Functions of `math` whose derivative is that of a NumPy function; the value is computed by `math` all the same.
@@ -378,7 +387,12 @@ def _one(name: str, function: Any) -> Callable[[Any], Any]:
 
     @functools.wraps(original)
     def replaced(x: Any, /) -> Any:
-        return _generated_one(name, function)(_scalar(x)) if type(x) in HANDLES else original(x)
+        if type(x) not in HANDLES:
+            return original(x)
+        if type(x) in MAPPED and x.level.maps:
+            # Of all examples at once, as NumPy computes it.
+            return x.level.map(function, (_scalar(x),), {})
+        return _generated_one(name, function)(_scalar(x))
 
     return replaced
 
@@ -388,6 +402,8 @@ def _two(name: str, function: Any) -> Callable[[Any, Any], Any]:
 
     @functools.wraps(original)
     def replaced(x: Any, y: Any, /) -> Any:
+        if type(x) in MAPPED or type(y) in MAPPED:
+            return dispatch(function, (_scalar(x), _scalar(y)), {})
         if type(x) in HANDLES:
             return _generated_two(name, function)[0](_scalar(x), y)
         return _generated_two(name, function)[1](_scalar(y), x) if type(y) in HANDLES else original(x, y)
@@ -400,7 +416,10 @@ def _on_plain(name: str) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def replaced(*args: Any, **kwargs: Any) -> Any:
-        return undecided(original(*map(plain, args), **kwargs), *args)
+        values = tuple(map(plain, args))
+        if not MAPPED.isdisjoint(map(type, values)):
+            return getattr(np, name)(*args, **kwargs)
+        return undecided(original(*values, **kwargs), *args)
 
     return replaced
 
@@ -435,6 +454,8 @@ def _log(original: Any, x: Any, *base: Any) -> Any:
         return original(x, *base)
     if base:
         return _math["log"](x) / _math["log"](base[0])
+    if type(x) in MAPPED:
+        return np.log(_scalar(x))
     return _generated_one("log", np.log)(_scalar(x))
 
 

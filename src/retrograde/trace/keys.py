@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.trace.handle import is_traced, plain
+from retrograde.trace.handle import MAPPED, is_traced, plain
 from retrograde.trace.undecided import decide
 
 _SIMPLE = frozenset({int, slice, type(None), type(Ellipsis)})
+
+
+class BatchedKey(Exception):
+    """An index that is different for each example of a batch: reading with it is a function of its own."""
 
 
 def fixed_key(key: Any) -> Any:
@@ -17,6 +21,7 @@ def fixed_key(key: Any) -> Any:
 
     Raises:
         IndexError: a traced value that is neither integer nor boolean.
+        BatchedKey: a batched value.
     """
     if type(key) in _SIMPLE:
         return key
@@ -27,6 +32,8 @@ def fixed_key(key: Any) -> Any:
         key = plain(key)
         if not isinstance(key, int) and getattr(key, "dtype", np.dtype(float)).kind not in "iub":
             raise IndexError("an index must be an integer or a mask; this traced value is neither")
+        if type(key) in MAPPED:
+            raise BatchedKey
     if isinstance(key, list):
         return np.array([fixed_key(k) for k in key], dtype=None if key else int)
     return key.copy() if isinstance(key, np.ndarray) else key

@@ -40,6 +40,7 @@ class Level:
         calls_hooks: whether its cotangents pass through hooks.
         varies: whether its values stand for those of every run, so that nothing may be decided by them (see
             undecided.py).
+        maps: whether this is a batch: operations are mapped over an axis that primals have in front.
         depth: a serial number. It grows with every new level; the height of a stack would not do, since threads and
             generators leave levels in another order than they entered them.
         number: the next number of a node; raises once the transform has ended, which also catches values that leak.
@@ -52,6 +53,8 @@ class Level:
     records = False
     calls_hooks = False
     varies = False
+    maps = False
+    size: int  # the number of examples of a batch
 
     depth: int
     number: Callable[[], int]
@@ -99,6 +102,30 @@ class Level:
     def shows_nan(self, link: Any) -> bool:
         """Whether there is a NaN in a link."""
         return False
+
+    def map(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of a call of which this batch is the highest level."""
+        raise NotImplementedError
+
+    def one_by_one(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The results of `function` for one example of this batch after the other."""
+        raise NotImplementedError
+
+    def prepare(self, x: Traced) -> None:
+        """Make `x`, which is constant, a handle that can become a value of this batch."""
+        raise NotImplementedError
+
+    def spread_in_place(self, x: Traced) -> None:
+        """Make `x`, which is the same for all examples so far, a value of this batch."""
+        raise NotImplementedError
+
+    def read(self, x: Any, key: Any) -> Any:
+        """`x[key]`, where `x` or the key belongs to this batch."""
+        raise NotImplementedError
+
+    def place(self, x: Any, path: Any, key: Any, value: Any) -> tuple[Any, Any, Any]:
+        """Path, key and value of a write as they are for the primal of `x`."""
+        raise NotImplementedError
 
 
 def ended() -> int:

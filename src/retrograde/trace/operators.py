@@ -67,7 +67,7 @@ def {name}(x, o):
     + _RECORD.replace("\n", "\n        ").strip()
     + """
         if other.depth > level.depth:
-            return {mirror}(o, x)
+            return other.map(ufunc, ({order}), {{}}) if other.maps else {mirror}(o, x)
         # A handle may be written to later; the node keeps what it holds now.
         o = snapshot(o)
         kind = type(o)
@@ -134,6 +134,7 @@ def binary(
         source = _BINARY.format(
             name=name,
             mirror=mirror,
+            order="x, o" if is_left else "o, x",
             apply=apply.format(a, b),
             same="if o is x: return square(x)" if rule.function is np.multiply else "",
             links="x.link, y.link" if is_left else "y.link, x.link",
@@ -167,6 +168,7 @@ def _scope(rule: Elementwise, function: Callable[..., Any] | None) -> dict[str, 
     warning_places.install()
     return warning_places.EVERY_TIME | {
         "function": function or rule.function,
+        "ufunc": rule.function,
         "math": math,
         "Traced": Traced,
         "HANDLES": HANDLES,

@@ -10,7 +10,7 @@ import numpy as np
 
 from retrograde.errors import MissingRuleError, UnsupportedArgumentError
 from retrograde.rules.table import RULES, NoGradient
-from retrograde.trace.call import call
+from retrograde.trace.call import call, dispatch
 from retrograde.trace.callers import calling_frame
 from retrograde.trace.constant import CONSTANT, writable
 from retrograde.trace.elements import called_on_objects, takes_objects
@@ -38,7 +38,7 @@ def array_ufunc(self: Traced, ufunc: np.ufunc, method: str, *inputs: Any, **kwar
             if generated is not None:
                 return generated(*inputs)
         else:
-            return _call_with_keywords(ufunc, inputs, kwargs)
+            return call_with_keywords(ufunc, inputs, kwargs)
         return _call(self, ufunc, inputs, {})
     if method == "at":
         rule = RULES.get(ufunc)
@@ -47,11 +47,11 @@ def array_ufunc(self: Traced, ufunc: np.ufunc, method: str, *inputs: Any, **kwar
         return at(ufunc, *inputs)
     function = getattr(ufunc, method)
     if "out" in kwargs:
-        return _into(function, inputs, kwargs, kwargs.pop("out"))
+        return into(function, inputs, kwargs, kwargs.pop("out"))
     return _call(self, function, inputs, kwargs)
 
 
-def _call_with_keywords(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_with_keywords(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc with `dtype=`, `where=` or `out=`; a generalised one with its own keywords."""
     out = kwargs.pop("out", None)
     where = kwargs.pop("where", True)
@@ -60,7 +60,7 @@ def _call_with_keywords(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[s
     if dtype is not None:
         inputs = tuple(_in_dtype(ufunc, x, place, np.dtype(dtype)) for place, x in enumerate(inputs))
     if ufunc.signature is not None:
-        return call(ufunc, inputs, kwargs) if out is None else _into(ufunc, inputs, kwargs, out)
+        return dispatch(ufunc, inputs, kwargs) if out is None else into(ufunc, inputs, kwargs, out)
     for keyword, value in kwargs.items():
         if value is not _DEFAULTS.get(keyword, kwargs) and value != _DEFAULTS.get(keyword, kwargs):
             raise UnsupportedArgumentError(f"{name} of a traced value does not take {keyword}=")
@@ -72,7 +72,7 @@ def _call_with_keywords(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[s
         y = ufunc(*inputs)
         rebound = taken_over(out[0], y)
         return store(name, y, out) if rebound is None else rebound
-    return _into(ufunc, inputs, {}, out)
+    return into(ufunc, inputs, {}, out)
 
 
 def _where(ufunc: np.ufunc, inputs: tuple[Any, ...], where: Any, out: Any) -> Any:
@@ -96,7 +96,7 @@ def _in_dtype(ufunc: np.ufunc, x: Any, place: int, dtype: np.dtype[Any]) -> Any:
     return x.astype(dtype) if hasattr(x, "astype") else np.asarray(x, dtype)
 
 
-def _into(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
+def into(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
     """A call with `out=`: the function without it, and a write."""
     if function in _WRITES_BEFORE_IT_READS:
         check_apart(_name(function), [plain(x) for x in _handles(args)], out)
@@ -120,18 +120,10 @@ def _plain_tree(tree: Any) -> Any:
 
 def array_function(self: Traced, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A NumPy function that is not a ufunc."""
-    if function in WRITERS:
-        return write_by(function, args, kwargs)
-    if "out" in kwargs or len(args) > 2:
-        kwargs = dict(kwargs)
-        out, args = without_out(function, args, kwargs)
-        if out is not None:
-            return _into(function, args, kwargs, out)
-    if function in _MAKERS:
-        y = call(function, args, kwargs)
-        name = function.__name__
-        return y if type(y) in HANDLES else writable(y, calling_frame(name, "flatten"), name, "flatten")
-    return _call(self, function, args, kwargs)
+    y = written(function, args, kwargs)
+    if y is not NOTHING_WRITTEN:
+        return y
+    return made(function, call(function, args, kwargs)) if function in _MAKERS else _call(self, function, args, kwargs)
 
 
 def _call(self: Traced, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -142,6 +134,29 @@ def _call(self: Traced, function: Any, args: tuple[Any, ...], kwargs: dict[str, 
     if function in RULES:
         return call(function, args, kwargs)
     return _without_rule(function, args, kwargs)
+
+
+def written(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a call gives that writes into one of its arguments; NOTHING_WRITTEN for all others."""
+    if function in WRITERS:
+        return write_by(function, args, kwargs)
+    if "out" in kwargs or len(args) > 2:
+        kwargs = dict(kwargs)
+        out, args = without_out(function, args, kwargs)
+        if out is not None:
+            return into(function, args, kwargs, out)
+    return NOTHING_WRITTEN
+
+
+NOTHING_WRITTEN = object()
+
+
+def made(function: Any, y: Any) -> Any:
+    """The result of a function, ready to be written to if that is a new array to be filled."""
+    if function not in _MAKERS or type(y) in HANDLES:
+        return y
+    name = function.__name__
+    return writable(y, calling_frame(name, "flatten"), name, "flatten")
 
 
 # Functions that make a new array like their argument, to be filled.

@@ -11,10 +11,9 @@ import numpy as np
 
 from retrograde.errors import EndedError
 from retrograde.trace.call import Binding, Operand, distribute
-from retrograde.trace.handle import Traced, is_traced, make
+from retrograde.trace.handle import VIEWS, Traced, is_traced, make
 from retrograde.trace.level import Level, Node, Suspension, never_ends, set_aside, suspended
 from retrograde.trace.ops import LEAF, OUTPUT, general_op
-from retrograde.trace.views import View
 from retrograde.trace.writing import NOWHERE
 
 
@@ -92,7 +91,7 @@ class BlindLevel(RecordingLevel):
 
     def released(self, x: Any) -> Any:
         """A value of this level below it."""
-        if type(x) is View:
+        if type(x) in VIEWS:
             x = x.reading()
         return x.primal if is_traced(x) and x.level is self else x
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from retrograde.errors import MutationError
 from retrograde.trace.constant import CONSTANT, released
-from retrograde.trace.handle import HANDLES, Traced, like_of, make
+from retrograde.trace.handle import HANDLES, MAPPED, SIMPLE, VIEWS, Traced, like_of, make
 from retrograde.trace.level import Level
 from retrograde.trace.structure import map_leaves
 from retrograde.trace.writing import NOWHERE, READ, Path, Step, follow, owned
@@ -64,6 +65,11 @@ class View(Traced):
         level = base.level
         if level is CONSTANT:
             return make(self.memory, None, level)
+        if level.maps:
+            raise MutationError(
+                "this view is of an array that was the same for all examples of a batch, and was written to since",
+                "take the view after the write, or write through it",
+            )
         if not level.records:
             # Not kept: holding a part of the buffers would make the base copy them at its next write.
             return make(self.memory, level.part(link, self.path), level)
@@ -90,20 +96,24 @@ class View(Traced):
     strides = property(lambda v: v.memory.strides)
 
 
-HANDLES.add(View)
+for _kinds in (HANDLES, SIMPLE, VIEWS):
+    _kinds.add(View)
 
 _NEVER = object()
 """No link is this: a view that holds it reads when it is first used. (Not itself, which would be a cycle.)"""
 
 
-def view_of(x: Traced, step: Step, read: Callable[[], Any], key: Any = None) -> Any:
+VIEW_OF_MAPPED: type[View] = View  # set by mapped.py
+
+
+def view_of(x: Any, step: Step, read: Callable[[], Any], key: Any = None) -> Any:
     """The view that `step` makes of `x`, which is `x[key]` if there is a key.
 
     `read()` records its present value in the ordinary way.
     """
-    v = View()
+    v: View = VIEW_OF_MAPPED() if type(x) in MAPPED else View()
     v.key = key
-    if type(x) is View:
+    if type(x) in VIEWS:
         v.base, v.path = x.base, (*x.path, step)
     else:
         v.base, v.path = x, (step,)
@@ -111,8 +121,8 @@ def view_of(x: Traced, step: Step, read: Callable[[], Any], key: Any = None) -> 
     if v.base.level.records and not link[1].owns:
         # Nobody has written to the base yet, nor will in most programs: read it now, as if there were no views.
         value = read()
-        if type(value) not in HANDLES:
-            return value
+        if type(value) not in HANDLES or (type(value) in MAPPED and value.level is not v.base.level):
+            return value  # not recorded, inside of `ignore()`
         v.read, v.version = value, link
     else:
         v.version = _NEVER
@@ -127,7 +137,10 @@ def shares_memory(part: Any, whole: Any) -> bool:
             return False
         # Some views (windows, broadcasts) have a base of another kind.
         return base is whole or base is whole.base or np.may_share_memory(part, whole)
-    return type(part) is View
+    if type(part) not in VIEWS:
+        return False
+    # A function that is made of others may have looked into something that it computed itself.
+    return part.base is (whole.base if type(whole) in VIEWS else whole)
 
 
 def is_same_part(x: Traced, key: Any, value: Any) -> bool:
@@ -188,8 +201,8 @@ _SMALL = 2**16  # bytes
 def settled(tree: Any) -> Any:
     """Outputs of a function, with views read for the last time while their level still runs."""
     kind = type(tree)
-    if kind is View:
+    if kind in VIEWS:
         return tree.reading()
     if kind is Traced or kind is float or kind is np.ndarray or kind is np.float64:
         return tree
-    return map_leaves(lambda leaf: released(leaf.reading() if type(leaf) is View else leaf), tree)
+    return map_leaves(lambda leaf: released(leaf.reading() if type(leaf) in VIEWS else leaf), tree)

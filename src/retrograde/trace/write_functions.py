@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.errors import MutationError
+from retrograde.errors import BatchError, MutationError
 from retrograde.rules.numpy_indexing import may_repeat, scatter
-from retrograde.trace.call import call
+from retrograde.trace.call import dispatch
 from retrograde.trace.callers import Statement, frame_of_user, statement_of
-from retrograde.trace.constant import constant
+from retrograde.trace.constant import constant_here
 from retrograde.trace.creation import array_of
 from retrograde.trace.handle import HANDLES, is_traced, plain
 from retrograde.trace.indexing import check_apart, setitem
-from retrograde.trace.keys import fixed_key
+from retrograde.trace.keys import BatchedKey, fixed_key
 from retrograde.trace.places import places_of
 
 _MADE_INSIDE = (
@@ -92,7 +92,7 @@ def _put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
 
 
 def _nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    y = call(np.nan_to_num, (x,), {"nan": nan, "posinf": posinf, "neginf": neginf})
+    y = dispatch(np.nan_to_num, (x,), {"nan": nan, "posinf": posinf, "neginf": neginf})
     return y if copy else store("np.nan_to_num", y, x)
 
 
@@ -134,7 +134,11 @@ def at(ufunc: np.ufunc, x: Any, key: Any, *values: Any) -> None:
     name = f"np.{ufunc.__name__}.at"
     if type(x) not in HANDLES:
         must_be_ours(x, name, *(["np.bincount(key, values), a new array"] if ufunc is np.add else []))
-    key = fixed_key(key)
+    try:
+        key = fixed_key(key)
+    except BatchedKey:
+        _at_batched_places(ufunc, x, key, *values)
+        return
     value: Any = array_of(values[0]) if values else None
     here = x[key]
     if not may_repeat(key):
@@ -155,6 +159,18 @@ def at(ufunc: np.ufunc, x: Any, key: Any, *values: Any) -> None:
     for turn in places.rounds():
         key = places.key(turn)
         setitem(x, key, ufunc(x[key]) if value is None else ufunc(x[key], places.chosen(value, turn)))
+
+
+def _at_batched_places(ufunc: np.ufunc, x: Any, key: Any, *values: Any) -> None:
+    """The same where the places differ between the examples of a batch."""
+    if ufunc is not np.add and ufunc is not np.subtract:
+        raise BatchError(
+            f"np.{ufunc.__name__}.at cannot be mapped over places that differ between the examples of a batch",
+            "np.add.at, or np.subtract.at",
+        )
+    # Broadcast first: scatter needs one value for each place.
+    added = scatter(array_of(values[0]) * np.ones(x[key].shape), key, x.shape)
+    setitem(x, ..., ufunc(x, added))
 
 
 # --- out= ------------------------------------------------------------------------------------------------------------
@@ -215,7 +231,7 @@ def taken_over(array: Any, y: Any) -> Any:
         return None
     if count > _HELD_BY_A_NAME or array.base is not None or not array.flags.writeable:
         must_be_ours(array, "array += x", "array = array + x, a new array")
-    taken = constant(array)
+    taken = constant_here(array)
     setitem(taken, ..., y)
     return taken
 

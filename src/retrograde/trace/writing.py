@@ -22,7 +22,17 @@ from numpy.lib.array_utils import byte_bounds
 from retrograde.errors import MutationError
 from retrograde.rules.numpy_indexing import add_at, may_repeat, scatter
 from retrograde.trace.constant import CONSTANT, constant, released
-from retrograde.trace.handle import FLOAT64, HANDLES, Traced, is_traced, like_of, plain, shape_of
+from retrograde.trace.handle import (
+    FLOAT64,
+    HANDLES,
+    MAPPED,
+    Traced,
+    contents,
+    is_traced,
+    like_of,
+    plain,
+    shape_of,
+)
 from retrograde.trace.keys import fixed_key
 from retrograde.trace.level import CONTEXT, Node, set_aside, some_are_asked
 from retrograde.trace.ops import HELD_AS_BASE, LEAF, Op, deposit, fit, no_push
@@ -50,7 +60,7 @@ def write(x: Traced, path: Path, key: Any, value: Any) -> None:
         MutationError: NumPy would cut the value (a float for integers) and its derivative would be lost; or the write
             stands where it cannot be recorded.
     """
-    if type(x) is not Traced:
+    if type(x) is not Traced and type(x) not in MAPPED:
         raise MutationError(
             "a write through a view of a parameter would make it a computed value",
             "with ignore(): W[...] = ..., which changes the parameter itself",
@@ -70,6 +80,9 @@ def write(x: Traced, path: Path, key: Any, value: Any) -> None:
     level = x.level
     here = traced and value.level is level
     number = level.number()
+    if level.maps:
+        _write_primal(x, *level.place(x, path, key, value))
+        return
     node: Node = ()
     if level.records:
         if here:
@@ -178,6 +191,9 @@ def _places(whole: np.ndarray[Any, Any], path: Path, key: Any) -> tuple[Path, An
 
 def _raise_to(x: Traced, level: Any) -> None:
     """Make `x` a variable of a deeper level, in place. To that level its contents are constants so far."""
+    if level.maps:
+        level.spread_in_place(x)
+        return
     x.primal = x.primal if x.level is CONSTANT else x.reading()
     x.level = level
     x.link = NOWHERE if level.records else level.still(x.primal)
@@ -341,6 +357,8 @@ class Accumulator:
 
 def _is_window(part: Any, whole: np.ndarray[Any, Any]) -> bool:
     """Whether a change of `part` changes `whole`: it is a view, and not of one element in many places."""
+    if type(part) in MAPPED:
+        part, whole = contents(part), contents(whole)
     return type(part) is np.ndarray and part.flags.writeable and np.may_share_memory(part, whole)
 
 
