@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from retrograde.rules.contractions import constant
-from retrograde.rules.numpy_indexing import summed_at
-from retrograde.rules.points import call, complex_, distinct
-from retrograde.rules.table import composed, general
+from retrograde.rules.numpy_indexing import dispatched, summed_at
+from retrograde.rules.points import call, complex_, distinct, real
+from retrograde.rules.table import Like, composed, general, linear
 
 
 def unique_pullback(y: Any, ar: Any, *, equal_nan: bool = True) -> Any:
@@ -52,6 +52,21 @@ general(
 )
 
 
+@dispatched
+def picked(x: Any, places: Any) -> Any:
+    """The elements of `x`, flat, at places that its values have decided: in another run they may be others."""
+    return np.take(x, places)
+
+
+def picked_adjoint(y_bar: Any, x: Like, places: Any) -> Any:
+    return np.reshape(summed_at(y_bar, places, x.size), x.shape)
+
+
+linear(
+    picked, picked_adjoint, at=[call(real(-1, 1, 2, 2), np.array([3, 0, 3])), call(complex_(-1, 1, 3), np.array([1]))]
+)
+
+
 def _read(numbers: Any, x: Any) -> Any:
     """The result of a set function, its values read from where they are in `x`; both may be large, one sort does."""
     flat = np.ravel(x)
@@ -59,7 +74,7 @@ def _read(numbers: Any, x: Any) -> Any:
     if np.size(numbers) == 0:
         return flat[:0]
     order = np.argsort(plain, kind="stable")
-    return np.take(flat, order[np.searchsorted(plain[order], numbers)])
+    return picked(flat, order[np.searchsorted(plain[order], numbers)])
 
 
 def _joined(ar1: Any, ar2: Any) -> Any:
@@ -68,7 +83,7 @@ def _joined(ar1: Any, ar2: Any) -> Any:
 
 def unique_all(x: Any, /) -> Any:
     found = np.unique_all(constant(x))
-    return found._replace(values=np.take(x, found.indices))
+    return found._replace(values=picked(x, found.indices))
 
 
 def unique_counts(x: Any, /) -> Any:
@@ -99,7 +114,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """A value that is in both is read from the first."""
     _, first, second = np.intersect1d(constant(ar1), constant(ar2), assume_unique, return_indices=True)
-    values = np.take(ar1, first)
+    values = picked(ar1, first)
     return (values, first, second) if return_indices else values
 
 

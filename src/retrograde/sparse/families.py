@@ -346,6 +346,11 @@ def first_of_each(case: Case) -> Any:
     return np.ravel(case.numbers[0])[first]
 
 
+def picked(case: Case) -> Any:
+    """Elements at places that the values have decided: in this run those, in every run any. Exact."""
+    return moved(case) if case.exact else dense(case)
+
+
 def statistic(case: Case) -> Any:
     """Medians and quantiles: any of the line."""
     united = _reduced(case.sets, case.numbers[0], case.argument("axis"))

@@ -13,6 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from retrograde.rules.numpy_differences import steps, steps_back
 from retrograde.rules.numpy_indexing import getitem, placed, scatter
 from retrograde.rules.numpy_polynomials import characteristic
+from retrograde.rules.numpy_sets import picked
 from retrograde.rules.numpy_shape import fold_windows
 from retrograde.rules.numpy_spectral import svd
 from retrograde.rules.table import General, WithArguments
@@ -36,6 +37,7 @@ EXACT: dict[Any, Family] = {
     **dict.fromkeys((np.where, np.choose), of.chosen),
     np.sort: of.ordered,
     np.unique: of.first_of_each,
+    picked: of.picked,
     # Elements in their own places.
     **dict.fromkeys((np.conjugate, np.real, np.astype, np.nan_to_num, np.unwrap, np.frexp), of.same),
     np.imag: of.imaginary,

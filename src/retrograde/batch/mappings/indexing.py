@@ -10,6 +10,7 @@ from retrograde.batch.arguments import array, behind
 from retrograde.batch.keys import arranged, entries_of, is_place, raw_key, raw_read, target_of
 from retrograde.batch.table import by_body, mapped
 from retrograde.errors import BatchError
+from retrograde.rules.numpy_sets import picked
 from retrograde.rules.numpy_indexing import getitem, over_rows, placed, scatter, take_body
 
 _WAYS = (
@@ -141,6 +142,11 @@ def _take(
     if not level.holds(indices) and indices.size == 0:
         indices = indices.astype(int)
     return take_body(array(a), indices, axis, None, mode)
+
+
+@by_body(picked)
+def _picked(function: Any, level: Any, x: Any, places: Any) -> Any:
+    return np.take(np.ravel(array(x)), places)
 
 
 @by_body(np.take_along_axis)
