@@ -210,7 +210,7 @@ class Modes:
         if any(re.search(plain_if_outside, statement) for statement in self.program.body):
             return
         # Outside of a transform NumPy makes arrays of lists, and np.array refuses parameters.
-        body = tuple(re.sub(r"np\.array\((\w)\)", r"np.copy(\1)", statement) for statement in self.program.body)
+        body = tuple(re.sub(r"np\.array\((\w+)\)", r"np.copy(\1)", statement) for statement in self.program.body)
         y = replace(self.program, body=body).function(self.made_of)(*[_own(p) for p in held])
         back(y, once=False)
         back(y)
