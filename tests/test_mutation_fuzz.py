@@ -328,6 +328,9 @@ def test_gradients_inside_random_programs_agree_with_differences(program):
 @drawn(50)
 @hypothesis.given(some_program(programs.BUFFER_KINDS, ("C",)))
 def test_random_programs_in_buffers_agree_with_the_same_on_arrays(program):
+    # A Buffer reads all of the right-hand side before it writes; NumPy writes the items of a list one by one, and a
+    # later item may be a view of what an earlier one has overwritten.
+    hypothesis.assume(not any(re.search(r"^(\w+)\[.*\] = \[.*\b\1\[", statement) for statement in program.body))
     agrees(program, PURE + DENSE)
     agrees(program, PURE + DENSE, BUFFERED)
 

@@ -3,7 +3,7 @@
 Knows source code and the form it becomes; must not know tapes and levels, except in `bridge.py`, where a compiled
 function becomes a primitive of the eager engine. numba is imported when a compiled function is first called.
 
-The passes, in order (docs/decisions/0010-the-compiler.md draws them):
+The passes, in order (docs/decisions/0013-the-compiler.md draws them):
 
 source.py      the text, globals, closure and defaults of a function
 normalise.py   break, continue, return and loop else become guards

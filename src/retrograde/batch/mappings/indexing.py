@@ -10,8 +10,8 @@ from retrograde.batch.arguments import array, behind
 from retrograde.batch.keys import arranged, entries_of, is_place, raw_key, raw_read, target_of
 from retrograde.batch.table import by_body, mapped
 from retrograde.errors import BatchError
-from retrograde.rules.numpy_sets import picked
 from retrograde.rules.numpy_indexing import getitem, over_rows, placed, scatter, take_body
+from retrograde.rules.numpy_sets import picked
 
 _WAYS = (
     "np.where(mask, x, other), which keeps the shape",
