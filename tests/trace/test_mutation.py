@@ -1629,3 +1629,112 @@ def test_a_loop_of_writes_copies_the_array_a_few_times_and_not_once_a_write(writ
     }[mode]()
     # The caller's array, its tangent, what a view held before the first write; and in a sweep the same of cotangents.
     assert sum(n >= size // 2 for n in copies) <= 8
+
+
+# --- masks, indices and counts that change after they were used --------------------------------------------------------
+
+
+def _mask_of_where(x):
+    u, mask, total = x / 4, np.ones(4, bool), 0.0
+    for _ in range(4):
+        total = total + np.sum(np.where(mask, u**2, 0.0))
+        u = u * 0.8 + 0.02 * x
+        mask &= u > 0.5
+    return total
+
+
+def _mask_of_reductions(x):
+    mask = np.array([True, False, True, True])
+    total = np.var(x, where=mask) + np.mean(x, where=mask) + np.max(x, where=mask, initial=0) + np.sum(x**2, where=mask)
+    mask[:] = ~mask
+    return total
+
+
+def _conditions_of_select(x):
+    conditions = [x > 2, x <= 2]
+    total = np.sum(np.select(conditions, [x * x, x]))
+    conditions[0][:] = False
+    return total
+
+
+def _selector_of_choose(x):
+    selector, total = np.zeros(4, int), 0.0
+    for _ in range(2):
+        total = total + np.sum(np.choose(selector, [x, x * x]))
+        selector += 1
+    return total
+
+
+def _indices_of_take(x):
+    places, total = np.arange(4), 0.0
+    for _ in range(3):
+        total = total + np.take(x * x, places, mode="wrap") @ np.arange(1.0, 5)
+        places += 1
+    return total
+
+
+def _order_of_take_along_axis(x):
+    order = np.argsort(-x)
+    total = np.sum(np.take_along_axis(x, order, 0) * np.arange(4.0))
+    order.sort()
+    return total
+
+
+def _counts_of_repeat(x):
+    counts, total = np.arange(4), 0.0
+    for _ in range(3):
+        total = total + np.sum(np.repeat(x, counts) ** 2)
+        counts[:] = counts[::-1]
+    return total
+
+
+def _shift_of_roll(x):
+    shift, total = np.array(1), 0.0
+    for _ in range(3):
+        total = total + np.roll(x, shift) @ np.arange(4.0) + np.sum(np.diagonal(np.outer(x, x), shift) ** 2)
+        shift += 1
+    return total
+
+
+def _places_of_split(x):
+    places = np.array([0, 1])
+    part = np.split(x * 1, places)[2]
+    places[:] = [1, 2]
+    return np.sum(part**2)
+
+
+def _bounds_of_slices(x):
+    y, start = np.zeros(4), np.array(0)
+    while start < 3:
+        y[start:] = y[start:] + x[start:] ** 2
+        start[...] += 1
+    return np.sum(y * x)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        _mask_of_where,
+        _mask_of_reductions,
+        _conditions_of_select,
+        _selector_of_choose,
+        _indices_of_take,
+        _order_of_take_along_axis,
+        _counts_of_repeat,
+        _shift_of_roll,
+        _places_of_split,
+        _bounds_of_slices,
+    ],
+)
+def test_masks_and_indices_count_as_they_were_when_they_were_used(f):
+    x = np.array([1.3, 2.3, 3.3, 4.3])
+    want = differences(f, x)
+    close(gradient(f, x)[0], want, rtol=1e-8)
+    close(np.array([jvp(f, (x,), (v,))[1] for v in np.eye(4)]), want, rtol=1e-8)
+
+
+def test_a_mask_may_change_after_a_pullback_was_made():
+    mask = np.ones(4, bool)
+    _, back = pullback(lambda x: np.sum(np.where(mask, x, 0.0)), np.ones(4))
+    mask[:] = False
+    close(back(1.0)[0], np.ones(4))

@@ -97,10 +97,13 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
     if level.maps:
         return level.map(rule.function, args, kwargs)
     primals = list(args)
-    if len(active) < len(args):
-        # Linear rules keep no values.
-        keep = snapshot if type(rule) is Linear else functools.partial(kept, level=level)
-        primals = [_kept_tree(keep, arg) for arg in args]
+    if len(active) < len(args) or any(operand.path for operand in active):
+        keep = functools.partial(kept, level=level)
+        # Of differentiable arguments linear rules keep no values; masks, indices and counts are kept by every rule.
+        of_operand = snapshot if type(rule) is Linear else keep
+        primals = [_kept_tree(of_operand if i in positions else keep, arg) for i, arg in enumerate(args)]
+    if kwargs and not _ATOMS.issuperset(map(type, kwargs.values())):
+        kwargs = {name: _kept_tree(functools.partial(kept, level=level), value) for name, value in kwargs.items()}
     for operand in active:
         i = positions[operand.slot]
         primals[i] = _replaced(primals[i], operand.path, operand.traced.primal)
@@ -379,6 +382,7 @@ def _normalised(
 _CONDITIONS = frozenset({"condition", "condlist"})
 
 
+_ATOMS = frozenset({int, float, bool, str, type(None), np.dtype, np.float64})
 _SIMPLE = frozenset({int, float, bool, str, type(None), np.ndarray, np.float64})
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from retrograde.trace.handle import MAPPED, is_traced, plain
 from retrograde.trace.undecided import decide
 
-_SIMPLE = frozenset({int, slice, type(None), type(Ellipsis)})
+_SIMPLE = frozenset({int, type(None), type(Ellipsis)})
+_BOUNDS = frozenset({int, type(None)})
 
 
 class BatchedKey(Exception):
@@ -25,6 +26,10 @@ def fixed_key(key: Any) -> Any:
     """
     if type(key) in _SIMPLE:
         return key
+    if type(key) is slice:
+        bounds = (key.start, key.stop, key.step)
+        # An array without axes may be a bound, and change.
+        return key if _BOUNDS.issuperset(map(type, bounds)) else slice(*map(fixed_key, bounds))
     if isinstance(key, tuple):
         return tuple([fixed_key(k) for k in key])
     if is_traced(key):

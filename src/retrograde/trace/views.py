@@ -180,7 +180,8 @@ def kept(x: Any, level: Level) -> Any:
     if type(x) is not np.ndarray:
         return snapshot(x)
     if not level.records:
-        return x
+        # Nothing is kept but by views, which are taken again when they are read.
+        return x.copy(order="K") if x.nbytes <= _SMALL else x
     if x.nbytes <= _SMALL or level.borrowed is None:
         return x.copy(order="K")
     arrays = [x]
