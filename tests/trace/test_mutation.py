@@ -1631,7 +1631,7 @@ def test_a_loop_of_writes_copies_the_array_a_few_times_and_not_once_a_write(writ
     assert sum(n >= size // 2 for n in copies) <= 8
 
 
-# --- masks, indices and counts that change after they were used --------------------------------------------------------
+# --- masks, indices and counts that change after they were used ------------------------------------------------------
 
 
 def _mask_of_where(x):

@@ -16,7 +16,7 @@ from retrograde.trace.call import highest_level
 from retrograde.trace.creation import contains_traced
 from retrograde.trace.handle import is_traced, plain
 from retrograde.trace.interception import originals
-from retrograde.trace.running import Native, NativeGradient
+from retrograde.trace.running import Native, NativeGradient, integers_are_data, is_integer
 
 if TYPE_CHECKING:
     from retrograde.compiler.bridge import Bridge
@@ -183,6 +183,9 @@ class Compiled(Native):
         for i in of.written:
             if i not in of.finals and is_traced(leaves[i]):
                 leaves[i] = plain(leaves[i])
+        for leaf in leaves:
+            if is_traced(leaf) and is_integer(plain(leaf)):
+                raise InputError(*integers_are_data(self._source.name))
         x = [leaf if i in of.inputs else plain(leaf) for i, leaf in enumerate(leaves)]
         values = self._bridge(of).value(x)
         results = dict(zip(of.outputs, values, strict=False))

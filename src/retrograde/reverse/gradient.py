@@ -13,7 +13,7 @@ from retrograde.reverse.params import Grads, Params
 from retrograde.reverse.tape import Tape
 from retrograde.trace.handle import is_traced
 from retrograde.trace.recording import PARAMS
-from retrograde.trace.running import interruptible, native_gradient
+from retrograde.trace.running import integers_are_data, interruptible, is_integer, native_gradient
 from retrograde.trace.structure import Inputs, finished, flatten, is_variable, leaves_like, unflatten, zero_like
 
 
@@ -165,6 +165,8 @@ def _with_zeros(
     native = native_gradient(f, args, kwargs, tuple(places))
     if native is not None:
         check_loss(native.value, name)
+        if any(is_integer(args[i]) for i in places):
+            raise InputError(*integers_are_data(getattr(f, "__name__", "the function")))
         filled = [_zeros_for_none(native.bars[i], args[i]) for i in places]
         return native.value, filled[0] if isinstance(argnums, int) else tuple(filled)
     tape = Tape(swept_at_once=True)

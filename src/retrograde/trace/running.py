@@ -171,3 +171,18 @@ def native_gradient(
     if not isinstance(f, Native) or any(map(contains_traced, (*args, *kwargs.values()))):
         return None
     return f.native_gradient(args, kwargs, places)
+
+
+def is_integer(x: Any) -> bool:
+    """Whether a plain value is an integer or an array of such."""
+    return type(x) is int or getattr(getattr(x, "dtype", None), "kind", None) in ("i", "u")
+
+
+def integers_are_data(name: str) -> tuple[str, ...]:
+    """What an error says of a native function that is to be differentiated in an integer, which transforms count as a
+    float."""
+    return (
+        f"{name} is compiled and takes integers for data; it is to be differentiated in one",
+        "3.0 for 3, np.array([1.0, 2.0]) for np.array([1, 2]), as the argument of the transform",
+        "dropgrad(n), or an n that the function closes over, where it is a count or an index",
+    )
