@@ -97,7 +97,7 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
     if level.maps:
         return level.map(rule.function, args, kwargs)
     primals = list(args)
-    if len(active) < len(args) or any(operand.path for operand in active):
+    if len(active) != len(args) or active[0].path or active[-1].path:
         keep = functools.partial(kept, level=level)
         # Of differentiable arguments linear rules keep no values; masks, indices and counts are kept by every rule.
         of_operand = snapshot if type(rule) is Linear else keep

@@ -617,6 +617,8 @@ def install() -> None:
                 module.names.update(module.table)
             else:
                 _replace_names(module.names, tuple(module.before))
+    if "numba.core.dispatcher" in sys.modules:
+        _let_numba_compile()
     thread.ThreadPoolExecutor.submit = _submit_in_context  # type: ignore[method-assign]
     # A growing tape is all alive: collections find nothing and cost as much as the program itself.
     global _thresholds
@@ -652,6 +654,22 @@ def originals() -> Iterator[None]:
             # Unless the last transform, of another thread, has ended meanwhile.
             for names, table in taken if _replaced else ():
                 names.update(table)
+
+
+def _let_numba_compile() -> None:
+    """Let numba, once it is loaded, compile with the originals in place: it looks NumPy's functions up by their names,
+    and keeps for good which function it found."""
+    dispatcher = getattr(sys.modules.get("numba.core.dispatcher"), "Dispatcher", None)
+    if dispatcher is None or hasattr(dispatcher.compile, "_of_numba"):
+        return
+    of_numba = dispatcher.compile
+
+    def compile_with_originals(self: Any, sig: Any) -> Any:
+        with originals():
+            return of_numba(self, sig)
+
+    compile_with_originals._of_numba = of_numba  # type: ignore[attr-defined]
+    dispatcher.compile = compile_with_originals
 
 
 def traceable(f: Callable[..., Any]) -> Callable[..., Any]:
