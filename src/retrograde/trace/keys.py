@@ -29,7 +29,9 @@ def fixed_key(key: Any) -> Any:
     if type(key) is slice:
         bounds = (key.start, key.stop, key.step)
         # An array without axes may be a bound, and change.
-        return key if _BOUNDS.issuperset(map(type, bounds)) else slice(*map(fixed_key, bounds))
+        if _BOUNDS.issuperset(map(type, bounds)):
+            return key
+        return slice(*(bound.copy() if type(bound) is np.ndarray else bound for bound in bounds))
     if isinstance(key, tuple):
         return tuple([fixed_key(k) for k in key])
     if is_traced(key):
