@@ -483,6 +483,14 @@ class Program:
             self.set_dims(name, dims)
         return name
 
+    def companion(self, name: str, suffix: str) -> str:
+        """A new name for what goes with a temp, cell or array: its tangent, or its cotangent, of the same size."""
+        plain = name.lstrip("$")
+        made = self.new(f"{plain}_{suffix}", self.types[plain])
+        if plain in self.dims:
+            self.dims[made] = self.dims[plain]
+        return made
+
     def set_dims(self, name: str, dims: tuple[Operand, ...]) -> None:
         self.dims[name] = dims
         self.sizes.update(d for d in dims if isinstance(d, str))

@@ -169,10 +169,7 @@ class Reverse(Writer):
     def bar(self, name: str) -> str:
         """The cotangent of a temp or cell (a cell), or the shadow of an array."""
         if name not in self.bars:
-            plain = name.lstrip("$")
-            self.bars[name] = self.program.new(f"{plain}_bar", self.program.types[plain])
-            if plain in self.program.dims:
-                self.program.dims[self.bars[name]] = self.program.dims[plain]
+            self.bars[name] = self.program.companion(name, "bar")
         return self.bars[name]
 
     def is_active(self, operand: Operand) -> bool:

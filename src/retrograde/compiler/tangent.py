@@ -62,10 +62,7 @@ class Tangent(Writer):
 
     def dot(self, name: str) -> str:
         if name not in self.dots:
-            plain = name.lstrip("$")
-            self.dots[name] = self.program.new(f"{plain}_dot", self.program.types[plain])
-            if plain in self.program.dims:
-                self.program.dims[self.dots[name]] = self.program.dims[plain]
+            self.dots[name] = self.program.companion(name, "dot")
         return self.dots[name]
 
     def is_active(self, operand: Operand) -> bool:

@@ -97,13 +97,13 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
     if level.maps:
         return level.map(rule.function, args, kwargs)
     primals = list(args)
+    keep = functools.partial(kept, level=level)
     if len(active) != len(args) or active[0].path or active[-1].path:
-        keep = functools.partial(kept, level=level)
         # Of differentiable arguments linear rules keep no values; masks, indices and counts are kept by every rule.
         of_operand = snapshot if type(rule) is Linear else keep
         primals = [_kept_tree(of_operand if i in positions else keep, arg) for i, arg in enumerate(args)]
     if kwargs and not _ATOMS.issuperset(map(type, kwargs.values())):
-        kwargs = {name: _kept_tree(functools.partial(kept, level=level), value) for name, value in kwargs.items()}
+        kwargs = {name: _kept_tree(keep, value) for name, value in kwargs.items()}
     for operand in active:
         i = positions[operand.slot]
         primals[i] = _replaced(primals[i], operand.path, operand.traced.primal)

@@ -23,35 +23,27 @@ PASSES = ("forward", "overwritten", "dead", "hoist", "accumulate")
 
 def tidy(program: Program, passes: Collection[str] = PASSES) -> Program:
     """Clean a program that will be differentiated further."""
-    if "forward" in passes:
-        forward(program)
-    if "overwritten" in passes:
-        drop_overwritten(program)
-    if "dead" in passes:
-        drop_dead(program, keep_sizes=True)
-    if "hoist" in passes:
-        hoist(program, allocations=False)
-    if "forward" in passes:
-        forward(program)
-    return program
+    return _run(program, passes, ("forward", "overwritten", "dead", "hoist", "forward"), is_last=False)
 
 
 def finish(program: Program, passes: Collection[str] = PASSES) -> Program:
     """Make a program ready to be written out; it cannot be differentiated afterwards."""
-    if "forward" in passes:
-        forward(program)
-    if "overwritten" in passes:
-        drop_overwritten(program)
-    if "dead" in passes:
-        drop_dead(program, keep_sizes=False)
-    if "hoist" in passes:
-        hoist(program, allocations=True)
-    if "forward" in passes:
-        forward(program)
-    if "accumulate" in passes:
-        accumulate(program)
-    if "overwritten" in passes:
-        drop_overwritten(program)
-    if "dead" in passes:
-        drop_dead(program, keep_sizes=False)
+    order = ("forward", "overwritten", "dead", "hoist", "forward", "accumulate", "overwritten", "dead")
+    return _run(program, passes, order, is_last=True)
+
+
+def _run(program: Program, passes: Collection[str], order: tuple[str, ...], is_last: bool) -> Program:
+    for name in order:
+        if name not in passes:
+            continue
+        if name == "forward":
+            forward(program)
+        elif name == "overwritten":
+            drop_overwritten(program)
+        elif name == "dead":
+            drop_dead(program, keep_sizes=not is_last)
+        elif name == "hoist":
+            hoist(program, allocations=is_last)
+        else:
+            accumulate(program)
     return program
