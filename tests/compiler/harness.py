@@ -22,7 +22,7 @@ def specialised(
     bound = inspect.signature(function).bind(*args)
     bound.apply_defaults()
     kinds = {name: kind_of(value, name) for name, value in bound.arguments.items()}
-    made = Specialisation(source_of(function), kinds, False, options or Options())
+    made = Specialisation(source_of(function), kinds, options=options or Options())
     made.is_plain = plain
     return made
 

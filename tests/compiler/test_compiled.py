@@ -303,3 +303,9 @@ def test_a_derivative_in_an_integer_is_refused_and_not_zero():
         with pytest.raises(InputError, match="takes integers for data"):
             ask()
     assert rg.grad(square)(3.0) == 6.0
+
+
+def test_settings_that_are_not_there_are_refused():
+    for name in ("parallel", "vectormath"):
+        with pytest.raises(InputError, match=f"no {name}=True"):
+            rg.compile(plain_weighted, **{name: True})

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from retrograde.compiler.settings import Settings
 from retrograde.errors import BatchError, InputError, MutationError
 from retrograde.trace.call import highest_level
 from retrograde.trace.creation import contains_traced
@@ -25,25 +26,39 @@ if TYPE_CHECKING:
 _PROGRAMS = {"primal": ("J", 0), "pullback": ("T", 0), "jvp": ("J", 1), "hvp": ("T", 1)}
 
 
-def compile(f: Callable[..., Any] | None = None, /, *, fastmath: bool = False) -> Any:
+def compile(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    fastmath: bool = False,
+    parallel: bool = False,
+    vectormath: bool = False,
+) -> Any:
     """The function `f` with native code behind its value and all its derivatives.
 
     Args:
         f: a Python function in the language of `compile` (docs/compile.md), or a function that numba has jitted
             already. Without it, `compile(...)` is a decorator.
         fastmath: let the compiler reorder and simplify floating-point arithmetic.
+        parallel: run the iterations of `numba.prange` on several threads.
+        vectormath: let derivatives use elementary functions that a loop can vectorise, within few ulps of numba's own.
 
     Returns:
         A `Compiled`. Called like `f`, it gives what numba's own code of `f` gives, and writes into its arguments as
         `f` does. It may stand inside any function that is differentiated; transforms of it itself run natively.
 
     Raises:
-        InputError: `f` is no Python function, or its source cannot be read.
+        InputError: `f` is no Python function, or its source cannot be read; a keyword has a value that is not there.
         LanguageError: (at the first call with arguments of new types) `f` has something that is not in the language.
         MissingExtraError: (at the first call) numba is not installed.
     """
+    settings = Settings(fastmath, parallel, vectormath)
     if f is None:
-        return functools.partial(compile, fastmath=fastmath)
+        return functools.partial(_compiled, settings=settings)
+    return _compiled(f, settings)
+
+
+def _compiled(f: Callable[..., Any], settings: Settings) -> Compiled:
     from retrograde.compiler.source import python_function
 
     function = python_function(f)
@@ -52,17 +67,17 @@ def compile(f: Callable[..., Any] | None = None, /, *, fastmath: bool = False) -
             f"compile takes a Python function; it was given {getattr(f, '__name__', None) or type(f).__name__}",
             "the function itself; of a class the method, which takes no self",
         )
-    return Compiled(function, fastmath)
+    return Compiled(function, settings)
 
 
 class Compiled(Native):
     """A function with native code behind its value and all its derivatives; made by `compile`."""
 
-    def __init__(self, function: Any, fastmath: bool) -> None:
+    def __init__(self, function: Any, settings: Settings) -> None:
         from retrograde.compiler.source import source_of
 
         self._function = function
-        self._fastmath = fastmath
+        self._settings = settings
         self._source = source_of(function)
         self._signature = inspect.signature(function)
         self._specialisations: dict[Any, Specialisation] = {}
@@ -95,7 +110,7 @@ class Compiled(Native):
         for name in self._function.__qualname__.split("."):
             found = getattr(found, name, None)
         # Under its own name as a decorator leaves it, or made again of the function that has the name.
-        return self._function.__qualname__ if found is self else (Compiled, (self._function, self._fastmath))
+        return self._function.__qualname__ if found is self else (Compiled, (self._function, self._settings))
 
     # --- looking inside ------------------------------------------------------------------------------------------
 
@@ -133,7 +148,7 @@ class Compiled(Native):
         key = tuple(key_of(kind) for kind in kinds.values())
         found = self._specialisations.get(key)
         if found is None:
-            found = self._specialisations[key] = Specialisation(self._source, kinds, self._fastmath)
+            found = self._specialisations[key] = Specialisation(self._source, kinds, self._settings)
         return found, arguments
 
     def _primal(self, reached: tuple[Any, ...]) -> Any:
@@ -141,7 +156,7 @@ class Compiled(Native):
         from retrograde.compiler.native import primal_dispatcher, teach
 
         if self._own_code is None:
-            self._own_code = primal_dispatcher(self._function, self._fastmath)
+            self._own_code = primal_dispatcher(self._function, self._settings)
         teach(reached)
         return self._own_code
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler.emit import HEAD
+from retrograde.compiler.settings import Settings
 from retrograde.errors import InputError, MissingExtraError
 from retrograde.trace.interception import originals
 
@@ -49,14 +50,14 @@ def load(text: str, name: str, title: str, decorate: Callable[[Any], Any] | None
     return getattr(module, name)
 
 
-def derivative_decorator(fastmath: bool) -> Callable[[Any], Any]:
+def derivative_decorator(settings: Settings) -> Callable[[Any], Any]:
     """Derivative programs follow IEEE arithmetic: a division by zero is infinite and raises nothing."""
-    return numba().njit(error_model="numpy", fastmath=fastmath)  # type: ignore[no-any-return]
+    return numba().njit(error_model="numpy", fastmath=settings.fastmath)  # type: ignore[no-any-return]
 
 
-def primal_dispatcher(function: types.FunctionType, fastmath: bool) -> Guarded:
+def primal_dispatcher(function: types.FunctionType, settings: Settings) -> Guarded:
     """numba's own code of the function as written, with Python's errors."""
-    return Guarded(numba().njit(function, fastmath=fastmath), function.__name__)
+    return Guarded(numba().njit(function, fastmath=settings.fastmath), function.__name__)
 
 
 def teach(functions: tuple[types.FunctionType, ...]) -> None:

@@ -15,6 +15,7 @@ from retrograde.compiler.form import Type
 from retrograde.compiler.lower.builder import BROADCAST
 from retrograde.compiler.lower.function import Lowered, lower_function
 from retrograde.compiler.reverse import Options
+from retrograde.compiler.settings import USUAL, Settings
 from retrograde.compiler.source import Source
 from retrograde.errors import InputError
 from retrograde.rules.products import has_nan
@@ -89,10 +90,16 @@ class Specialisation:
         is_plain: run the text as plain Python instead of compiling it.
     """
 
-    def __init__(self, source: Source, arguments: dict[str, Any], fastmath: bool, options: Options = DEFAULT) -> None:
+    def __init__(
+        self,
+        source: Source,
+        arguments: dict[str, Any],
+        settings: Settings = USUAL,
+        options: Options = DEFAULT,
+    ) -> None:
         self.source = source
         self.arguments = arguments
-        self.fastmath = fastmath
+        self.settings = settings
         self.options = options
         self.is_plain = False
         self.stretches = False
@@ -129,7 +136,7 @@ class Specialisation:
         if which not in variant.natives:
             name = variant.program(which).program.name
             title = self.title(which.kind, which.order)
-            decorate = None if self.is_plain else native.derivative_decorator(self.fastmath)
+            decorate = None if self.is_plain else native.derivative_decorator(self.settings)
             made = native.load(variant.text(which), name, title, decorate)
             variant.natives[which] = made if self.is_plain else native.Guarded(made, title)
         return variant.natives[which]

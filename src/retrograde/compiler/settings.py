@@ -1,0 +1,30 @@
+"""What the user chose when he called `compile`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from retrograde.errors import InputError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The keywords of `compile`; each is a part of what compiled code is known by.
+
+    Attributes:
+        fastmath: reorder and simplify floating-point arithmetic.
+        parallel: run the iterations of `numba.prange` on several threads.
+        vectormath: elementary functions that a loop can vectorise, in derivative programs.
+    """
+
+    fastmath: bool = False
+    parallel: bool = False
+    vectormath: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("parallel", "vectormath"):
+            if getattr(self, name):
+                raise InputError(f"compile has no {name}=True", f"{name}=False")
+
+
+USUAL = Settings()
