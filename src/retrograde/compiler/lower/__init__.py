@@ -3,8 +3,10 @@
 builder.py       emits statements: operations, loads, loops, guards
 arrays.py        whole-array expressions, lazily, until a loop over their elements is needed; reductions
 indexing.py      subscripts: elements, views, gathers, and what can be assigned to them
-functions.py     NumPy's functions and methods by name
+functions/       NumPy's functions and methods by name, one subject a file
 expressions.py   expressions
-statements.py    statements: bindings, loops, branches, returns
+names.py         what names mean, and where paths meet
+statements.py    assignments, returns, assertions, exceptions
+flow.py          branches and loops
 calls.py         other Python functions, inlined at their call
 """

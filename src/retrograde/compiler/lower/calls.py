@@ -8,8 +8,8 @@ import types
 from typing import Any
 
 from retrograde.compiler.liveness import find_live_names, names_bound
-from retrograde.compiler.lower.expressions import Frame, _describe
-from retrograde.compiler.lower.statements import Statements
+from retrograde.compiler.lower.expressions import Frame, describe
+from retrograde.compiler.lower.flow import Flow
 from retrograde.compiler.lower.values import NONE, Constant, Lazy
 from retrograde.compiler.normalise import normalise
 from retrograde.compiler.source import Source, python_function, source_of
@@ -17,7 +17,7 @@ from retrograde.compiler.source import Source, python_function, source_of
 MOST_CALLS_DEEP = 40
 
 
-class Calls(Statements):
+class Calls(Flow):
     # The functions that are called, in the order of their first call.
     reached: dict[types.FunctionType, None]
 
@@ -26,7 +26,7 @@ class Calls(Statements):
             return self.make_named_tuple(f, args, kwargs)
         function = python_function(f)
         if function is None:
-            name = _describe(self, Constant(f))
+            name = describe(self, Constant(f))
             raise self.refuse(f"a call of {name}, which compile does not know", *_ways_for(f))
         source = source_of(function)
         if isinstance(f, types.FunctionType):

@@ -115,7 +115,7 @@ class Expressions(Indexing):
         value = self.expr(node)
         if self.is_array(value) or isinstance(value, tuple | Constant | Bound):
             with self.placed(node):
-                raise self.refuse(f"{_describe(self, value)} where {what} is wanted")
+                raise self.refuse(f"{describe(self, value)} where {what} is wanted")
         return value
 
     # --- names and literals --------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ class Expressions(Indexing):
             return left * right
         for side in (left, right):
             if isinstance(side, tuple | Constant | Bound):
-                raise self.refuse(f"{sign} of {_describe(self, side)}")
+                raise self.refuse(f"{sign} of {describe(self, side)}")
         return self.elementwise(sign, left, right)
 
     def on_UnaryOp(self, node: ast.UnaryOp) -> Any:
@@ -234,7 +234,7 @@ class Expressions(Indexing):
         if isinstance(value, tuple | Constant | Bound):
             if isinstance(node.op, ast.Not) and value is NONE:
                 return True
-            raise self.refuse(f"a sign before {_describe(self, value)}")
+            raise self.refuse(f"a sign before {describe(self, value)}")
         if isinstance(node.op, ast.UAdd):
             return value
         if isinstance(node.op, ast.USub):
@@ -282,7 +282,7 @@ class Expressions(Indexing):
             return (left.value == right.value) is isinstance(sign, ast.Eq)
         for side in (left, right):
             if isinstance(side, tuple | Constant | Bound):
-                raise self.refuse(f"a comparison of {_describe(self, side)}")
+                raise self.refuse(f"a comparison of {describe(self, side)}")
         return self.elementwise(OPERATORS[type(sign)], left, right)
 
     def on_BoolOp(self, node: ast.BoolOp) -> Any:
@@ -319,7 +319,7 @@ class Expressions(Indexing):
             if self.is_array(value):
                 raise self.refuse("the truth of an array", "np.all(x), np.any(x), or its size")
             if isinstance(value, tuple | Constant | Bound):
-                raise self.refuse(f"the truth of {_describe(self, value)}")
+                raise self.refuse(f"the truth of {describe(self, value)}")
             return self.is_true(value)
 
     def on_IfExp(self, node: ast.IfExp) -> Any:
@@ -375,9 +375,9 @@ class Expressions(Indexing):
             raise self.refuse(f"the attribute {name} of a tuple")
         if isinstance(value, Constant):
             if not hasattr(value.value, name):
-                raise self.refuse(f"{_describe(self, value)} has no attribute {name}")
+                raise self.refuse(f"{describe(self, value)} has no attribute {name}")
             return self.outside(getattr(value.value, name), name)
-        raise self.refuse(f"the attribute {name} of {_describe(self, value)}")
+        raise self.refuse(f"the attribute {name} of {describe(self, value)}")
 
     def on_Subscript(self, node: ast.Subscript) -> Any:
         value = self.expr(node.value)
@@ -389,7 +389,7 @@ class Expressions(Indexing):
                 return tuple(value)[slice(*items[0])]
             raise self.refuse("an index of a tuple that is not written as a number", "an array instead of the tuple")
         if not self.is_array(value):
-            raise self.refuse(f"a subscript of {_describe(self, value)}")
+            raise self.refuse(f"a subscript of {describe(self, value)}")
         return self.subscript(value, items)
 
     # --- calls ---------------------------------------------------------------------------------------------------
@@ -413,7 +413,7 @@ class Expressions(Indexing):
         if isinstance(function, Bound):
             return self.call_method(function, args, kwargs)
         if not isinstance(function, Constant):
-            raise self.refuse(f"a call of {_describe(self, function)}")
+            raise self.refuse(f"a call of {describe(self, function)}")
         return self.call_constant(function.value, args, kwargs, node)
 
     def call_method(self, method: Bound, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -442,7 +442,7 @@ def _collect(into: list[Any], make: Callable[[], Any]) -> None:
     into.append(make())
 
 
-def _describe(lower: Indexing, value: Any) -> str:
+def describe(lower: Indexing, value: Any) -> str:
     if isinstance(value, Constant):
         v = value.value
         if v is None:

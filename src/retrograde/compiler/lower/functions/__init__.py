@@ -1,0 +1,20 @@
+"""NumPy's functions and array methods, one subject a file: what each becomes in the form.
+
+A handler is registered for the function itself, with the parameters that it knows:
+
+    @handles(np.sum, methods="sum")
+    def array_sum(lower, a, axis=None, keepdims=False): ...
+
+An argument that is not listed is refused where it is written. Elementwise functions need no handler: the table of
+operations has them.
+"""
+
+# The subjects register their handlers when they are imported.
+from retrograde.compiler.lower.functions import choices, creation, reductions, scans, shape  # noqa: F401
+from retrograde.compiler.lower.functions.arguments import as_array
+from retrograde.compiler.lower.functions.products import dot
+from retrograde.compiler.lower.functions.python import VARIADIC, trip_count
+from retrograde.compiler.lower.functions.registry import HANDLERS, METHODS, call_function
+from retrograde.compiler.lower.functions.shape import transpose
+
+__all__ = ["HANDLERS", "METHODS", "VARIADIC", "as_array", "call_function", "dot", "transpose", "trip_count"]

@@ -1,0 +1,48 @@
+"""Running sums and products, and differences of neighbours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from retrograde.compiler.form import INT, Add, Set, Slice
+from retrograde.compiler.lower.functions.registry import handles
+from retrograde.compiler.lower.indexing import Indexing
+
+
+@handles(np.cumsum, methods="cumsum")
+def cumsum(lower: Indexing, a: Any) -> Any:
+    return _scan(lower, a, "+", 0)
+
+
+@handles(np.cumprod, methods="cumprod")
+def cumprod(lower: Indexing, a: Any) -> Any:
+    return _scan(lower, a, "*", 1)
+
+
+def _scan(lower: Indexing, a: Any, fn: str, start: int) -> Any:
+    if len(lower.shape(a)) != 1:
+        raise lower.refuse("a scan of an array of several axes", "a loop over the rows")
+    type = lower.element_type(a)
+    type = INT if type.kind in "bu" else type
+    made = lower.alloc("w", lower.shape(a), type)
+    cell = lower.new_cell("s", type, float(start) if type.kind == "f" else start)
+
+    def step(i: str) -> None:
+        if fn == "+":
+            lower.emit(Add(cell, lower.element(a, (i,))))
+        else:
+            lower.emit(Set(cell, lower.op(fn, lower.get(cell), lower.element(a, (i,)))))
+        lower.store(made, (i,), lower.get(cell))
+
+    lower.loop(0, lower.shape(a)[0], step)
+    return made
+
+
+@handles(np.diff)
+def diff(lower: Indexing, a: Any) -> Any:
+    ndim = len(lower.shape(a))
+    ahead = lower.subscript(a, [*(Slice() for _ in range(ndim - 1)), Slice(1)])
+    behind = lower.subscript(a, [*(Slice() for _ in range(ndim - 1)), Slice(None, -1)])
+    return lower.elementwise("-", ahead, behind)

@@ -1,0 +1,97 @@
+"""The same elements in another shape or order, and arrays joined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from retrograde.compiler import ops
+from retrograde.compiler.form import Index, Operand
+from retrograde.compiler.lower.functions.arguments import as_array, axes_of, sequence_of, shape_of
+from retrograde.compiler.lower.functions.registry import handles
+from retrograde.compiler.lower.indexing import Indexing
+from retrograde.compiler.lower.values import Lazy
+
+
+@handles(np.transpose, methods="transpose")
+def transpose(lower: Indexing, a: Any) -> Any:
+    if isinstance(a, Lazy):
+        return lower.lazily(a, a.shape[::-1], lambda index: a.element(index[::-1]))
+    return lower.transposed(a)
+
+
+@handles(np.ravel, methods="ravel flatten")
+def ravel(lower: Indexing, a: Any) -> Any:
+    return reshape(lower, a, -1)
+
+
+@handles(np.reshape, methods="reshape")
+def reshape(lower: Indexing, a: Any, shape: Any) -> Any:
+    """A copy of the elements in another shape."""
+    old = lower.shape(a)
+    total = lower.size_of(old)
+    sizes = list(shape_of(lower, shape))
+    if any(type(n) is int and n == -1 for n in sizes):
+        k = next(j for j, n in enumerate(sizes) if type(n) is int and n == -1)
+        rest = lower.size_of(tuple(n for j, n in enumerate(sizes) if j != k))
+        sizes[k] = total if rest == 1 and type(rest) is int else lower.op("//", total, lower.op("max", rest, 1))
+    new = tuple(sizes)
+    lower.guard_equal(lower.size_of(new), total, "cannot reshape array: the numbers of elements differ")
+    source = lower.force(a)
+
+    def element(index: Index) -> Operand:
+        flat: Operand = 0
+        for i, n in zip(index, new, strict=True):
+            flat = lower.op("+", lower.op("*", flat, n), i)
+        places: list[Operand] = []
+        for n in reversed(old[1:]):
+            places.append(lower.op("%", flat, n))
+            flat = lower.op("//", flat, n)
+        return lower.load(source, (flat, *reversed(places)))
+
+    made = lower.alloc("w", new, lower.element_type(a))
+    lower.assign_elements(made, lower.lazily(source, new, element))
+    return made
+
+
+@handles(np.concatenate)
+def concatenate(lower: Indexing, arrays: Any, axis: Any = 0) -> Any:
+    parts = [as_array(lower, a) for a in sequence_of(lower, arrays)]
+    (k,) = axes_of(lower, axis, len(lower.shape(parts[0]))) or (0,)
+    for p in parts[1:]:
+        for j, (n, m) in enumerate(zip(lower.shape(parts[0]), lower.shape(p), strict=True)):
+            if j != k:
+                lower.guard_equal(n, m, "all the input array dimensions must match")
+    starts: list[Operand] = [0]
+    for p in parts:
+        starts.append(lower.op("+", starts[-1], lower.shape(p)[k]))
+    shape = (*lower.shape(parts[0])[:k], starts[-1], *lower.shape(parts[0])[k + 1 :])
+    made = lower.alloc("w", shape, ops.common(*(lower.element_type(p) for p in parts)))
+    for p, start in zip(parts, starts, strict=False):
+
+        def put(index: Index, p: Any = p, start: Operand = start) -> None:
+            place = (*index[:k], lower.op("+", start, index[k]), *index[k + 1 :])
+            lower.store(made, place, lower.element(p, index))
+
+        lower.nest(lower.shape(p), put)
+    return made
+
+
+@handles(np.stack)
+def stack(lower: Indexing, arrays: Any, axis: Any = 0) -> Any:
+    parts = [as_array(lower, a) for a in sequence_of(lower, arrays)]
+    ndim = len(lower.shape(parts[0])) + 1
+    (k,) = axes_of(lower, axis, ndim) or (0,)
+    for p in parts[1:]:
+        for n, m in zip(lower.shape(parts[0]), lower.shape(p), strict=True):
+            lower.guard_equal(n, m, "all input arrays must have the same shape")
+    inner = lower.shape(parts[0])
+    made = lower.alloc("w", (*inner[:k], len(parts), *inner[k:]), ops.common(*(lower.element_type(p) for p in parts)))
+    for number, p in enumerate(parts):
+
+        def put(index: Index, p: Any = p, number: int = number) -> None:
+            lower.store(made, (*index[:k], number, *index[k:]), lower.element(p, index))
+
+        lower.nest(inner, put)
+    return made
