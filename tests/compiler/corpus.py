@@ -599,6 +599,31 @@ def rows_of_a_matrix(a):
     return s
 
 
+@program(numbers(4), 0.6)
+def scalar_set_again_before_an_inner_loop(x, w):
+    s = 0.0
+    for i in range(3):
+        s = w * i
+        for v in x:
+            s = s * v + w
+    return s
+
+
+@program(numbers(3, 3))
+def copy_of_an_argument_in_a_loop(a):
+    s = 1.0
+    for i in range(len(a)):
+        b = a.copy()
+        s *= b[i, i]
+    return s
+
+
+@program(numbers(3), 0.5)
+def argument_shifted_by_a_constant(x, w):
+    x += 0.5
+    return w * w
+
+
 # --- calls -------------------------------------------------------------------------------------------------------
 
 

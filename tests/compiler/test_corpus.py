@@ -38,6 +38,7 @@ NOT_EAGER = {
     "no_path",
     "argument_changed_after_its_loop",
     "argument_scaled_by_a_sum",
+    "argument_shifted_by_a_constant",
 }
 
 THROUGH_NUMBA = (

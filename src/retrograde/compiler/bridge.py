@@ -60,7 +60,13 @@ class Bridge:
         else:
             found = of.evaluate("J", order, given)
         results = [found[nested(order, ("y", j))] for j in of.outputs]
-        return results + [found[nested(order, ("x", i))] for i in of.finals]
+        return results + [self.final(found, nested(order, ("x", i)), given) for i in of.finals]
+
+    def final(self, found: dict[Any, Any], role: Any, given: dict[Any, Any]) -> Any:
+        """What an array or its derivative holds at the end; what no statement writes goes out as it came in."""
+        if role in found:
+            return found[role]
+        return self.of.zeros(role, given) if given.get(role) is None else np.array(given[role])
 
     def j_pull(self, y: Any, x: Vector, *v: Vector) -> Callable[[Vector], list[Vector]]:
         def pull(y_bar: Vector) -> list[Vector]:
@@ -97,11 +103,7 @@ class Bridge:
         for number, direction in enumerate(v):
             given |= {("dot", number, ("x", i)): direction[i] for i in of.inputs}
         found = of.evaluate("T", order, given)
-        return [self.found_bar(found, order, i, x) for i in of.inputs]
-
-    def found_bar(self, found: dict[Any, Any], order: int, i: int, x: Vector) -> Any:
-        bar = found.get(nested(order, ("x_bar", i)))
-        return self.of.zeros(("x", i), {("x", i): x[i]}) if bar is None else bar
+        return [self.final(found, nested(order, ("x_bar", i)), given) for i in of.inputs]
 
     def t_pull(self, y: Any, x: Vector, y_bar: Vector, *v: Vector) -> Callable[[Vector], list[Vector]]:
         def pull(w: Vector) -> list[Vector]:

@@ -155,7 +155,11 @@ class Names(Expressions):
         saved = dict(frame.cells), dict(frame.slots), frame.fixed
         for name in sorted(node.assigned & node.wanted):
             value: Any = frame.env.get(name)
-            if name in frame.cells or name in frame.slots or isinstance(value, Stale):
+            if name in frame.cells:
+                # What it was bound to last is what it means in the first iteration only.
+                frame.env[name] = InCell(frame.cells[name])
+                continue
+            if name in frame.slots or isinstance(value, Stale):
                 continue
             if isinstance(value, Constant | tuple | Bound | Range | Enumerated | Zipped):
                 frame.fixed = frame.fixed | {name}

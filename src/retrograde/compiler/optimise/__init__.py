@@ -33,7 +33,8 @@ def finish(program: Program, passes: Collection[str] = PASSES) -> Program:
 
 
 def _run(program: Program, passes: Collection[str], order: tuple[str, ...], is_last: bool) -> Program:
-    for name in order:
+    last = len(order) - 1 if is_last else None
+    for place, name in enumerate(order):
         if name not in passes:
             continue
         if name == "forward":
@@ -41,7 +42,7 @@ def _run(program: Program, passes: Collection[str], order: tuple[str, ...], is_l
         elif name == "overwritten":
             drop_overwritten(program)
         elif name == "dead":
-            drop_dead(program, keep_sizes=not is_last)
+            drop_dead(program, keep_sizes=place != last)  # passes ask for the sizes of arrays
         elif name == "hoist":
             hoist(program, allocations=is_last)
         else:
