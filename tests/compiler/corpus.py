@@ -624,6 +624,36 @@ def argument_shifted_by_a_constant(x, w):
     return w * w
 
 
+@program(numbers(3), 0.4)
+def copy_of_zeros_written_into(x, w):
+    y = np.zeros(3)
+    z = y.copy()
+    z[1] = w
+    return z * x
+
+
+@program(numbers(2), 4)
+def arrays_of_which_two_have_derivatives_swapped(x, n):
+    a, b, c, d = x * 1.0, x * x, np.ones(2), np.zeros(2)
+    for i in range(n):
+        a, b, c, d = b, a, d, c
+        a[0] += b[1] * c[0]
+    return a * b + d
+
+
+OUTSIDE = np.array([0.9, 0.6])
+
+
+@program(numbers(2), 3)
+def array_from_outside_swapped(x, n):
+    a, b = OUTSIDE, x * 1.0
+    s = 0.0
+    for i in range(n):
+        a, b = b, a
+        s = s * a[0] + b[1]
+    return s * (a + b)
+
+
 # --- calls -------------------------------------------------------------------------------------------------------
 
 

@@ -58,7 +58,6 @@ class BatchLevel(Level):
         return np.broadcast_to(x, (self.size, *np.shape(x)))
 
     def wrap(self, raw: Any) -> Any:
-        """What a mapping has computed of all examples, as a value (or several) of this batch."""
         if isinstance(raw, tuple | list):
             parts = [self.wrap(part) for part in raw]
             return type(raw)(*parts) if hasattr(raw, "_fields") else type(raw)(parts)
@@ -80,6 +79,11 @@ class BatchLevel(Level):
     def one_by_one(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self.number()
         return one_by_one(function, self, args, kwargs)
+
+    def examples(self, args: tuple[Any, ...]) -> tuple[int, list[Any], list[bool]]:
+        self.number()
+        held = [self.holds(x) for x in args]
+        return self.size, [x.primal if h else x for x, h in zip(args, held, strict=True)], held
 
     def _viewed(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], raw: Any) -> Any:
         """The result of a call: a view of the one batched argument, if it shares its memory."""

@@ -23,6 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from retrograde.compiler.derivatives import Role
+from retrograde.compiler.examples import Examples
 from retrograde.compiler.specialisation import Specialisation, nested
 from retrograde.rules.table import General
 from retrograde.trace.call import call_rule, highest_level
@@ -46,26 +48,26 @@ class Bridge:
 
     def j(self, x: Vector, v: Vectors) -> list[Any]:
         """J_k(x; v)."""
-        return self.apply(self.j_plain, self.j_pull, self.j_push, (x, *v))
+        return self.apply(self.j_plain, self.j_pull, self.j_push, self.roles("J", v), (x, *v))
 
-    def j_plain(self, x: Vector, *v: Vector) -> list[Any]:
+    def j_plain(self, x: Vector, *v: Vector, examples: Examples | None = None) -> list[Any]:
         of, order = self.of, len(v)
         given: dict[Any, Any] = {("x", i): leaf for i, leaf in enumerate(x)}
+        if order == 0:
+            for i in set(of.written) - set(of.finals):
+                given["x", i] = np.array(given["x", i])
         for number, direction in enumerate(v):
             given |= {("dot", number, ("x", i)): direction[i] for i in of.inputs}
-        if order == 0:
-            given = {role: np.array(a) if role[1] in of.written else a for role, a in given.items()}
-            found = of.evaluate("J", 0, given)
-            found |= {("x", i): given["x", i] for i in of.finals}
-        else:
-            found = of.evaluate("J", order, given)
+        found = of.evaluate("J", order, given, examples=examples)
         results = [found[nested(order, ("y", j))] for j in of.outputs]
-        return results + [self.final(found, nested(order, ("x", i)), given) for i in of.finals]
+        return results + [self.final(found, nested(order, ("x", i)), given, examples) for i in of.finals]
 
-    def final(self, found: dict[Any, Any], role: Any, given: dict[Any, Any]) -> Any:
+    def final(self, found: dict[Any, Any], role: Any, given: dict[Any, Any], examples: Examples | None) -> Any:
         """What an array or its derivative holds at the end; what no statement writes goes out as it came in."""
         if role in found:
             return found[role]
+        if examples is not None and role not in examples.roles:
+            return examples.spread(self.final(found, role, examples.first(given), None))
         return self.of.zeros(role, given) if given.get(role) is None else np.array(given[role])
 
     def j_pull(self, y: Any, x: Vector, *v: Vector) -> Callable[[Vector], list[Vector]]:
@@ -92,18 +94,18 @@ class Bridge:
 
     def t(self, x: Vector, y_bar: Vector, v: Vectors) -> list[Any]:
         """T_k(x, ȳ; v): one entry for each leaf, None for those without derivatives."""
-        found = iter(self.apply(self.t_plain, self.t_pull, self.t_push, (x, y_bar, *v)))
+        found = iter(self.apply(self.t_plain, self.t_pull, self.t_push, self.roles("T", v), (x, y_bar, *v)))
         return [next(found) if i in self.of.inputs else None for i in range(len(x))]
 
-    def t_plain(self, x: Vector, y_bar: Vector, *v: Vector) -> list[Any]:
+    def t_plain(self, x: Vector, y_bar: Vector, *v: Vector, examples: Examples | None = None) -> list[Any]:
         of, order = self.of, len(v)
         given: dict[Any, Any] = {("x", i): leaf for i, leaf in enumerate(x)}
         given |= {("y_bar", j): bar for j, bar in zip(of.outputs, y_bar, strict=False)}
         given |= {("x_bar", i): bar for i, bar in zip(of.finals, y_bar[len(of.outputs) :], strict=True)}
         for number, direction in enumerate(v):
             given |= {("dot", number, ("x", i)): direction[i] for i in of.inputs}
-        found = of.evaluate("T", order, given)
-        return [self.final(found, nested(order, ("x_bar", i)), given) for i in of.inputs]
+        found = of.evaluate("T", order, given, examples=examples)
+        return [self.final(found, nested(order, ("x_bar", i)), given, examples) for i in of.inputs]
 
     def t_pull(self, y: Any, x: Vector, y_bar: Vector, *v: Vector) -> Callable[[Vector], list[Vector]]:
         def pull(w: Vector) -> list[Vector]:
@@ -130,14 +132,22 @@ class Bridge:
 
     # --- the engine's rule ---------------------------------------------------------------------------------------
 
-    def apply(self, plain: Any, pull: Any, push: Any, vectors: Vectors) -> list[Any]:
+    def roles(self, kind: str, v: Vectors) -> list[Role]:
+        """What the leaves of x, ȳ (for T) and v stand for, in this order."""
+        of = self.of
+        leaves: list[Role] = [("x", i) for i in range(len(of.types))]
+        seeds: list[Role] = [("y_bar", j) for j in of.outputs] + [("x_bar", i) for i in of.finals]
+        directions: list[Role] = [("dot", number, role) for number in range(len(v)) for role in leaves]
+        return leaves + (seeds if kind == "T" else []) + directions
+
+    def apply(self, plain: Any, pull: Any, push: Any, roles: list[Role], vectors: Vectors) -> list[Any]:
         """`plain(*vectors)`, with derivatives where there are traced values among them."""
         lengths = [len(vector) for vector in vectors]
 
         def function(*flat: Any) -> Any:
             parts = _split(flat, lengths)
             if any(is_traced(leaf) for leaf in flat):
-                return tuple(self.apply(plain, pull, push, parts))
+                return tuple(self.apply(plain, pull, push, roles, parts))
             return tuple(plain(*parts))
 
         def pullback(y: Any, *flat: Any) -> Any:
@@ -154,8 +164,11 @@ class Bridge:
         if level is None:
             return list(plain(*vectors))
         if level.maps:
-            # Native code takes one example; it loops over them as fast as anything.
-            return list(level.one_by_one(function, flat, {}))
+            size, values, held = level.examples(flat)
+            if size == 0 or any(map(is_traced, values)):
+                return list(level.one_by_one(function, flat, {}))
+            examples = Examples(size, frozenset(role for role, h in zip(roles, held, strict=True) if h))
+            return list(level.wrap(tuple(plain(*_split(values, lengths), examples=examples))))
         return list(call_rule(General(function, slice(0, None), pullback, pushforward), flat, {}))
 
     def direction(self, v: Vector, x: Vector) -> list[Any]:

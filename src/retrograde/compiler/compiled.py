@@ -217,8 +217,7 @@ class Compiled(Native):
         missing = [j for j in range(len(of.result_types)) if j not in results]
 
         def inexact(*leaves: Any) -> tuple[Any, ...]:
-            given = {("x", i): np.array(a) if i in of.finals else a for i, a in enumerate(leaves)}
-            found = of.run(Which("J", 0), given)
+            found = of.run(Which("J", 0), {("x", i): a for i, a in enumerate(leaves)})
             return tuple(found["y", j] for j in missing)
 
         values = tuple(map(plain, x))

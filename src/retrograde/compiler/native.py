@@ -31,10 +31,12 @@ def numba() -> Any:
     return module
 
 
-def load(text: str, name: str, title: str, decorate: Callable[[Any], Any] | None) -> Any:
+def load(
+    text: str, name: str, title: str, decorate: Callable[[Any], Any] | None, names: dict[str, Any] | None = None
+) -> Any:
     """The function `name` of a module with this text; `decorate` is applied to every function of it.
 
-    Without `decorate` the text runs as plain Python.
+    Without `decorate` the text runs as plain Python. `names` are what it calls of other modules.
     """
     source = HEAD.format(title=title, imports="") + "\n" + text
     key = hashlib.sha256(source.encode()).hexdigest()[:12]
@@ -42,6 +44,7 @@ def load(text: str, name: str, title: str, decorate: Callable[[Any], Any] | None
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     module = types.ModuleType(f"retrograde_generated_{key}")
     module.__file__ = file
+    module.__dict__.update(names or {})
     exec(compile(source, file, "exec"), module.__dict__)
     if decorate is not None:
         for key, value in list(module.__dict__.items()):

@@ -303,8 +303,9 @@ class Reverse(Writer):
             self.contribute(s.value, self.get(self.bar(f"${s.cell}")))
 
     def of_swap(self, s: Swap) -> None:
-        pairs = [(v, t) for t, v in zip(s.targets, s.sources, strict=True)]
-        if any(self.is_active(v) for v, _ in pairs):
+        # Cycle by cycle, all or none.
+        pairs = [(v, t) for t, v in zip(s.targets, s.sources, strict=True) if self.is_active(t)]
+        if pairs:
             self.emit(Swap(tuple(self.bar(v) for v, _ in pairs), tuple(self.bar(t) for _, t in pairs)))
 
     def shadow(self, s: View | Alloc | Copy) -> Block:
@@ -317,7 +318,7 @@ class Reverse(Writer):
         else:
             made = Alloc(bar, self.program.dims[s.dst], True)
         made.at = s.at
-        if isinstance(s, Copy):
+        if isinstance(s, Copy) and self.is_active(s.array):
             self.add_elements(self.bar(s.array), bar, self.program.dims[s.dst])
         return [made]
 

@@ -11,6 +11,7 @@ import numpy as np
 from retrograde.compiler import derivatives, native
 from retrograde.compiler.derivatives import Derivative, Role, Wanted, finished
 from retrograde.compiler.emit import emit
+from retrograde.compiler.examples import Examples, loop_text
 from retrograde.compiler.form import Type
 from retrograde.compiler.lower.builder import BROADCAST
 from retrograde.compiler.lower.function import Lowered, lower_function
@@ -53,26 +54,32 @@ class Variant:
         self.options = options
         self.j0 = derivatives.primal(lowered, options.passes)
         self.programs: dict[Which, Derivative] = {}
+        self.texts: dict[Which, str] = {}
         self.natives: dict[Which, Callable[..., Any]] = {}
+        self.loops: dict[tuple[Which, frozenset[str]], Callable[..., Any]] = {}
 
     def program(self, which: Which) -> Derivative:
         """J or T of some order (see derivatives.py)."""
         if (which.kind, which.order) == ("J", 0):
             return self.j0
         if which not in self.programs:
-            options = replace(self.options, careful=which.careful or self.options.careful)
-            if which.order == 0:
-                made = derivatives.pullback(self.j0, options, which.wanted)
-            else:
-                before = which._replace(order=which.order - 1)
-                made = derivatives.tangent(self.program(before), before.order, options)
-            self.programs[which] = made
+            with originals():  # rules are written down by NumPy's own functions, whatever transform is running
+                self.programs[which] = self.derived(which)
         return self.programs[which]
 
+    def derived(self, which: Which) -> Derivative:
+        options = replace(self.options, careful=which.careful or self.options.careful)
+        if which.order == 0:
+            return derivatives.pullback(self.j0, options, which.wanted)
+        before = which._replace(order=which.order - 1)
+        return derivatives.tangent(self.program(before), before.order, options)
+
     def text(self, which: Which) -> str:
-        made = self.program(which)
-        # The function itself writes into its arguments, as the user wrote it.
-        return emit(finished(made, self.options.passes, copies=made is not self.j0))
+        if which not in self.texts:
+            made = self.program(which)
+            # The function itself writes into its arguments, as the user wrote it.
+            self.texts[which] = emit(finished(made, self.options.passes, copies=made is not self.j0))
+        return self.texts[which]
 
 
 class Specialisation:
@@ -152,18 +159,30 @@ class Specialisation:
 
     # --- values --------------------------------------------------------------------------------------------------
 
-    def evaluate(self, kind: str, order: int, given: dict[Role, Any], wanted: Wanted = None) -> dict[Role, Any]:
+    def evaluate(
+        self,
+        kind: str,
+        order: int,
+        given: dict[Role, Any],
+        wanted: Wanted = None,
+        examples: Examples | None = None,
+    ) -> dict[Role, Any]:
         """Run a program; `given` has what its parameters stand for, without what is zero.
+
+        Args:
+            examples: run it for each of these; what is returned then has the axis of the examples in front.
 
         Returns: what its results stand for, and the arrays that it writes.
         """
-        self.check_overlaps([given["x", i] for i in range(len(self.types))])
+        first = examples.first(given) if examples else given
+        self.check_overlaps([first["x", i] for i in range(len(self.types))])
         which = Which(kind, order, False, wanted)
-        results = self.run(which, given)
+        results = self.run_each(which, given, examples) if examples else self.run(which, given)
         if order or kind == "T":
             derived = (v for role, v in results.items() if role[0] != "y")
             if any(has_nan(v) for v in derived):
-                results = self.run(which._replace(careful=True), given)
+                which = which._replace(careful=True)
+                results = self.run_each(which, given, examples) if examples else self.run(which, given)
         return results
 
     def run(self, which: Which, given: dict[Role, Any]) -> dict[Role, Any]:
@@ -174,16 +193,17 @@ class Specialisation:
         args: list[Any] = []
         results: dict[Role, Any] = {}
         for role, name in zip(derivative.params, program.params, strict=True):
+            is_out = name in written and (role[0] != "x" or (derivative is variant.j0 and role[1] in self.finals))
             value = given.get(role)
             if role[0] == "constant":
                 value = variant.lowered.constants[role[1]]
             elif value is None:
                 value = self.zeros(role, given)
-            elif name in written and role[0] != "x":
+            elif is_out:
                 value = np.array(value)
             elif isinstance(value, np.ndarray) and value.ndim == 0:
                 value = value[()]
-            if name in written and role[0] != "x":
+            if is_out:
                 results[role] = value
             args.append(value)
         try:
@@ -195,6 +215,52 @@ class Specialisation:
             return self.run(which, given)
         results.update(zip(derivative.results, values or (), strict=True))
         return results
+
+    def run_each(self, which: Which, given: dict[Role, Any], examples: Examples) -> dict[Role, Any]:
+        """The program for each example: the first by itself, which shows the shapes, the others in a native loop."""
+        first = examples.first(given)
+        results = {role: examples.spread(value) for role, value in self.run(which, first).items()}
+        if examples.size == 1:
+            return results
+        variant = self.variant(self.ones(first) if self.stretches else frozenset())
+        derivative = variant.program(which)
+        args: list[Any] = []
+        mapped: set[str] = set()
+        for role, name in zip(derivative.params, derivative.program.params, strict=True):
+            value = given.get(role)
+            if role[0] == "constant":
+                value = variant.lowered.constants[role[1]]
+            elif value is None:
+                value = self.zeros(role, first)
+            if role in results:
+                # Written by each example, beginning with what it is given.
+                value = value if role in examples.roles else np.broadcast_to(value, results[role].shape)
+                results[role][1:] = value[1:]
+                value = results[role]
+                mapped.add(name)
+            elif role in examples.roles:
+                value = np.require(value, requirements=("C", "W"))
+                mapped.add(name)
+            elif isinstance(value, np.ndarray) and value.ndim == 0:
+                value = value[()]
+            args.append(value)
+        outs = [results[role] for role in derivative.results]
+        self.native_loop(variant, which, frozenset(mapped))(1, examples.size, *args, *outs)
+        return results
+
+    def native_loop(self, variant: Variant, which: Which, mapped: frozenset[str]) -> Callable[..., Any]:
+        key = which, mapped
+        if key not in variant.loops:
+            inner = self.native(variant, which)
+            derivative = variant.program(which)
+            types = derivatives.result_types(derivative.program) if derivative.results else []
+            name, text = loop_text(derivative, types, mapped)
+            title = f"{self.title(which.kind, which.order)}, for each example"
+            decorate = None if self.is_plain else native.derivative_decorator(self.settings)
+            called = inner.dispatcher if isinstance(inner, native.Guarded) else inner
+            made = native.load(text, name, title, decorate, {derivative.program.name: called})
+            variant.loops[key] = made if self.is_plain else native.Guarded(made, title)
+        return variant.loops[key]
 
     def ones(self, given: dict[Role, Any]) -> Ones:
         """The axes of length 1 of the arguments."""

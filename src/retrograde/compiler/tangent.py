@@ -135,7 +135,9 @@ class Tangent(Writer):
         if isinstance(s, Alloc) and is_active(s.dst):
             return Alloc(dot(s.dst), s.shape, s.zero)
         if isinstance(s, Copy) and is_active(s.dst):
-            return Copy(dot(s.dst), dot(s.array))
+            if is_active(s.array):
+                return Copy(dot(s.dst), dot(s.array))
+            return Alloc(dot(s.dst), self.program.dims[s.dst], True)
         if isinstance(s, Fill) and is_active(s.array):
             return Fill(dot(s.array))
         if isinstance(s, Get) and is_active(s.dst):
@@ -144,8 +146,10 @@ class Tangent(Writer):
             return Set(dot(f"${s.cell}"), self.dot_or_zero(s.value))
         if isinstance(s, Add) and is_active(f"${s.cell}") and is_active(s.value):
             return Add(dot(f"${s.cell}"), dot(s.value))
-        if isinstance(s, Swap) and any(is_active(v) for v in s.sources):
-            return Swap(tuple(map(dot, s.targets)), tuple(map(dot, s.sources)))
+        if isinstance(s, Swap):
+            # Cycle by cycle, all or none.
+            moved = [(dot(t), dot(v)) for t, v in zip(s.targets, s.sources, strict=True) if is_active(t)]
+            return Swap(tuple(t for t, _ in moved), tuple(v for _, v in moved)) if moved else None
         if isinstance(s, Stack) and is_active(s.stack):
             return Stack(dot(s.stack))
         if isinstance(s, Push) and is_active(s.stack):

@@ -111,6 +111,14 @@ class Level:
         """The results of `function` for one example of this batch after the other."""
         raise NotImplementedError
 
+    def examples(self, args: tuple[Any, ...]) -> tuple[int, list[Any], list[bool]]:
+        """How many examples there are, and the arguments of all; whether each has the axis of the examples in front."""
+        raise NotImplementedError
+
+    def wrap(self, raw: Any) -> Any:
+        """What has been computed of all examples, as a value (or several) of this batch."""
+        raise NotImplementedError
+
     def prepare(self, x: Traced) -> None:
         """Make `x`, which is constant, a handle that can become a value of this batch."""
         raise NotImplementedError

@@ -78,8 +78,11 @@ class Names(Expressions):
     def is_reachable(self, array: str) -> bool:
         """Whether some name of the user's means this array or a part of it."""
         root = self.root(array)
-        return root in self.program.params or any(
-            self.touches(v, root) for frame in self.frames for v in frame.env.values()
+        from_outside = {constant for constant, _ in self.constants.values()}
+        return (
+            root in from_outside
+            or root in self.program.params
+            or any(self.touches(v, root) for frame in self.frames for v in frame.env.values())
         )
 
     def set_cell(self, name: str, value: Operand) -> Operand:

@@ -1,0 +1,112 @@
+"""Many examples in one native loop: batches of calls, and the directions of Jacobians and Hessians."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from truth import close
+
+import retrograde as rg
+
+pytest.importorskip("numba")
+
+XS = np.linspace(-1.0, 2.0, 12).reshape(4, 3)
+V = np.array([0.3, -1.0, 0.5])
+
+
+@rg.compile
+def both(x, w, k):
+    y = np.zeros((2, len(x)))
+    for i in range(len(x)):
+        y[0, i] = np.sin(x[i]) * w
+        y[1, i] = y[0, i] * x[i - 1] ** k
+    return y, np.sum(y) * w, k + 1
+
+
+@rg.compile
+def smooth(u, out):
+    for i in range(len(u)):
+        out[i] += u[i] * u[i - 1]
+    return out[0] * u[1]
+
+
+@rg.compile
+def root(x):
+    return np.sum(np.sqrt(x) * x)
+
+
+def test_a_batch_of_calls_is_what_the_calls_are():
+    arrays, numbers, counts = rg.vmap(lambda x: both(x, 0.5, 2))(XS)
+    for k, x in enumerate(XS):
+        y, s, n = both(x, 0.5, 2)
+        close(arrays[k], y)
+        close(numbers[k], s)
+        assert counts[k] == n
+    weights = np.arange(4.0)
+    close(rg.vmap(lambda x, w: both(x, w, 2)[1])(XS, weights), [both(x, w, 2)[1] for x, w in zip(XS, weights)])
+
+
+def test_a_batch_of_one_and_of_examples_that_are_no_rows():
+    close(rg.vmap(lambda x: both(x, 0.5, 2)[1])(XS[:1]), [both(XS[0], 0.5, 2)[1]])
+    close(rg.vmap(lambda x: both(x, 0.5, 2)[1], in_axes=1)(XS.T), [both(x, 0.5, 2)[1] for x in XS])
+    frozen = np.broadcast_to(XS[0], (3, 3))
+    close(rg.vmap(lambda x: both(x, 0.5, 2)[1])(frozen), [both(XS[0], 0.5, 2)[1]] * 3)
+
+
+def test_a_batch_of_derivatives_is_what_the_derivatives_are():
+    def loss(x):
+        return both(x, 0.5, 2)[1]
+
+    close(rg.vmap(lambda x: rg.gradient(loss, x)[0])(XS), [rg.gradient(loss, x)[0] for x in XS])
+    close(rg.vmap(lambda x: rg.jvp(loss, (x,), (V,))[1])(XS), [rg.jvp(loss, (x,), (V,))[1] for x in XS])
+    close(rg.vmap(lambda x: rg.hvp(loss, x, V))(XS), [rg.hvp(loss, x, V) for x in XS])
+
+
+def test_jacobians_and_hessians_are_those_of_the_function_as_written():
+    def array(f):
+        return lambda x: f(x, 0.5, 3)[0]
+
+    for mode in ("forward", "reverse"):
+        close(rg.jacobian(array(both), XS[1], mode=mode), rg.jacobian(array(both.__wrapped__), XS[1]))
+
+    def number(f):
+        return lambda x, w: f(x, w, 3)[1]
+
+    for got, want in zip(
+        rg.hessian(number(both), XS[1], 0.7), rg.hessian(number(both.__wrapped__), XS[1], 0.7), strict=True
+    ):
+        for a, b in zip(got, want, strict=True):
+            close(a, b)
+
+
+def test_each_example_writes_into_an_array_of_its_own():
+    def filled(smooth):
+        def f(u):
+            out = np.zeros(3)
+            out[:] = 1.0
+            smooth(u, out)
+            smooth(u * 2.0, out)
+            return out * u
+
+        return f
+
+    close(rg.vmap(filled(smooth))(XS), [filled(smooth)(u) for u in XS])
+    for mode in ("forward", "reverse"):
+        close(rg.jacobian(filled(smooth), XS[2], mode=mode), rg.jacobian(filled(smooth.__wrapped__), XS[2]))
+
+
+def test_zero_times_infinity_is_zero_in_each_example():
+    x = np.array([[0.0, 4.0], [1.0, 0.0], [1.0, 1.0]])
+    bars = rg.vmap(lambda x: rg.gradient(root, x)[0])(x)
+    close(bars, [rg.gradient(root.__wrapped__, row)[0] for row in x])
+
+
+def test_an_exception_of_one_example_is_raised():
+    @rg.compile
+    def checked(x):
+        if x < 0.0:
+            raise ValueError("negative")
+        return x * x
+
+    with pytest.raises(ValueError, match="negative"):
+        rg.vmap(checked)(np.array([1.0, 2.0, -1.0]))
