@@ -713,6 +713,29 @@ def doubles(y):
     return y[0]
 
 
+def scaled_by(factor, shift=0.5):
+    def scaled(v, *, power=2):
+        return factor * v**power + shift
+
+    return scaled
+
+
+@program(0.8, numbers(4))
+def functions_defined_inside(a, x):
+    y = 1.0
+
+    def step(v):
+        return v * a + y
+
+    square = lambda v, by=a: v * v * by
+    s = 0.0
+    for i in range(4):
+        s += step(x[i]) + square(s)
+        y = y * x[i]
+    outer = scaled_by(a)
+    return s * outer(y) + scaled_by(y, shift=s)(a, power=3)
+
+
 FACTOR = 1.5
 TABLE = np.array([1.0, 0.5, 2.0])
 

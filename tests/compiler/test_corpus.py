@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from compiler import corpus_linalg  # noqa: F401  registers its programs
 from compiler.corpus import CASES
 from compiler.harness import check, check_against_eager
 
@@ -43,7 +44,8 @@ NOT_EAGER = {
 
 THROUGH_NUMBA = (
     "elementary_functions branches_in_a_loop newton_in_a_while_loop triangular_loops return_from_nested_loops "
-    "views_write_through reductions_with_axes masks_and_gathers swapped_buffers calls_of_helpers named_tuples mixture"
+    "views_write_through reductions_with_axes masks_and_gathers swapped_buffers calls_of_helpers named_tuples mixture "
+    "matrix_that_changes_in_a_loop"
 ).split()
 
 

@@ -59,17 +59,46 @@ def dictionary(x):
     return {"a": x}["a"]
 
 
-@refused("a lambda inside a compiled function", "lambda v: v", 1.0)
-def inner_lambda(x):
-    return (lambda v: v)(x)
-
-
-@refused("a function defined inside", "def g", 1.0)
-def inner_function(x):
+@refused("g calls itself", "g(y - 1.0)", 2.0)
+def recursive_inner_function(x):
     def g(y):
-        return y
+        return y if y < 1 else g(y - 1.0)
 
     return g(x)
+
+
+@refused("a function defined inside that binds names outside of it", "def g", 1.0)
+def inner_function_that_binds(x):
+    def g():
+        nonlocal x
+        x = 2.0
+
+    g()
+    return x
+
+
+@refused("the function g as a result", "return g", 1.0)
+def inner_function_as_a_result(x):
+    def g():
+        return x
+
+    return g
+
+
+def made_of(a):
+    v = a[1:]
+    return lambda: v[0]
+
+
+@refused("g is another name for the array y", "g", X)
+def inner_function_of_a_rebound_array(x):
+    y = x * 1.0
+    s = 0.0
+    for _ in range(3):
+        g = made_of(y)
+        y = y * 2.0
+        s += g()
+    return s
 
 
 @refused("a call of the object print", "print(x)", 1.0)
@@ -157,9 +186,14 @@ def unknown_attribute(x):
     return x.nbytes
 
 
-@refused("a call of the object svd", "np.linalg.svd(x)", np.eye(2))
+@refused("a call of the object fft", "np.fft.fft(x)", X)
 def unknown_function(x):
-    return np.linalg.svd(x)
+    return np.fft.fft(x)
+
+
+@refused("linear algebra with something else than one matrix", "np.linalg.inv(x)", np.ones((2, 2, 2)))
+def stack_of_matrices(x):
+    return np.linalg.inv(x)
 
 
 @refused("a complex number", "1j", 1.0)

@@ -75,7 +75,7 @@ class Activity:
         if isinstance(s, Pop | PopArray):
             return [(s.dst, s.stack)]
         if isinstance(s, Whole):
-            return [(node(o), node(a)) for o in s.outs for a in names_in(s.args)]
+            return [(o, node(a)) for o in s.outs for a in names_in(s.args)]
         if isinstance(s, Swap):
             return [(node(t), node(v)) for t, v in zip(s.targets, s.sources, strict=True)]
         if isinstance(s, Call):

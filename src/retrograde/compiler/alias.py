@@ -66,7 +66,7 @@ class Memory:
         if isinstance(s, Get):
             return {f"${s.cell}"}
         if isinstance(s, Whole):
-            return {root(a) for a in (*s.args, *s.outs) if self.is_array(a)}
+            return {root(a) for a in s.args if self.is_array(a)}
         if isinstance(s, Call):
             return {root(a) for a in s.args if self.is_array(a)}
         if isinstance(s, Return):
@@ -87,7 +87,7 @@ class Memory:
         if isinstance(s, Set | Add):
             return {f"${s.cell}"}
         if isinstance(s, Whole):
-            return {root(a) for a in s.outs}
+            return {a for a in s.outs if self.is_array(a)}
         if isinstance(s, Call):
             written = self.effects(s.fn)
             return {root(a) for i, a in enumerate(s.args) if self.is_array(a) and (written is None or i in written)}

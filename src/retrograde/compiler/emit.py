@@ -67,6 +67,16 @@ def grown(tape):
         longer[i] = tape[i]
     return longer
 
+
+def with_elements(tape, top, array):
+    """The tape with all elements of an array behind its first `top`."""
+    while top + array.size > tape.shape[0]:
+        tape = grown(tape)
+    for x in array.flat:
+        tape[top] = x
+        top += 1
+    return tape
+
 '''
 
 
@@ -260,6 +270,10 @@ class _Emitter:
 
     def on_Push(self, s: Push) -> None:
         value = self.bare(s.value)
+        if self.program.is_array(s.value):
+            self.line(f"{s.stack} = with_elements({s.stack}, {s.stack}_top, {value})")
+            self.line(f"{s.stack}_top += {value}.size")
+            return
         self.line(f"if {s.stack}_top == {s.stack}.shape[0]:")
         self.line(f"    {s.stack} = grown({s.stack})")
         self.line(f"{s.stack}[{s.stack}_top] = {value}")
@@ -270,7 +284,11 @@ class _Emitter:
         self.line(f"{s.dst} = {s.stack}[{s.stack}_top]")
 
     def on_PopArray(self, s: PopArray) -> None:
-        raise NotImplementedError
+        shape = [self.operand(n) for n in s.shape]
+        top = f"{s.stack}_top"
+        self.line(f"{top} -= {' * '.join(shape)}")
+        part = f"{s.stack}[{top}:{top} + {' * '.join(shape)}].copy()"
+        self.line(f"{s.dst} = {part}" + (f".reshape(({', '.join(map(_bare, shape))}))" if len(shape) > 1 else ""))
 
     def on_Call(self, s: Call) -> None:
         args = ", ".join(map(self.bare, s.args))
@@ -278,7 +296,8 @@ class _Emitter:
         self.line((f"{', '.join(s.dsts)} = " if s.dsts else "") + f"{s.fn}({args})")
 
     def on_Whole(self, s: Whole) -> None:
-        raise NotImplementedError
+        args = ", ".join(map(self.bare, s.args))
+        self.line(f"{', '.join(s.outs)} = {s.fn}({args})")
 
     def on_Raise(self, s: Raise) -> None:
         self.line(f"raise {s.error}({s.message!r})")

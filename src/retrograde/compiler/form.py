@@ -253,9 +253,10 @@ class If(Statement):
 
 @dataclass(slots=True, eq=False)
 class Whole(Statement):
-    """A whole-array operation of the table in whole.py: writes its results into the arrays `outs`, reads `args`."""
+    """`outs = fn(*args)`: a function of whole arrays, of the table in whole.py; it makes new arrays and scalars."""
 
-    reads: ClassVar = ("outs", "args")
+    defines: ClassVar = ("outs",)
+    reads: ClassVar = ("args",)
     outs: tuple[str, ...]
     fn: str
     args: tuple[Operand, ...]

@@ -1,5 +1,7 @@
 """Which names are still wanted at each loop and branch: only those must survive where paths meet.
 
+What a function defined inside reads may be read whenever that is called, and so is wanted everywhere.
+
 Afterwards every `for`, `while` and `if` of a normalised body has the attributes
 
 assigned   the names that are bound somewhere inside of it
@@ -13,7 +15,8 @@ from typing import Any
 
 
 def find_live_names(body: list[ast.stmt]) -> None:
-    _before(body, frozenset())
+    inner = (f for s in body for f in ast.walk(s) if isinstance(f, ast.FunctionDef | ast.Lambda))
+    _Liveness(frozenset(name for f in inner for name in names_read(f))).before(body, frozenset())
 
 
 def names_read(node: ast.AST | None) -> set[str]:
@@ -28,43 +31,51 @@ def names_bound(statements: list[ast.stmt]) -> set[str]:
 
 
 def _bound(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    if isinstance(node, ast.FunctionDef):
+        return {node.name}  # its own names are its own
+    if isinstance(node, ast.Lambda):
+        return set()
+    here = {node.id} if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else set()
+    return here.union(*(_bound(child) for child in ast.iter_child_nodes(node)))
 
 
-def _note(s: Any, assigned: set[str], wanted: frozenset[str]) -> None:
-    s.assigned, s.wanted = assigned, wanted
+class _Liveness:
+    """Goes through a body from its end; `always` are the names that are wanted everywhere."""
 
+    def __init__(self, always: frozenset[str]) -> None:
+        self.always = always
 
-def _before(statements: list[ast.stmt], after: frozenset[str]) -> frozenset[str]:
-    """The names that may be read from the start of the statements on, if those in `after` may be read behind them."""
-    live = after
-    for s in reversed(statements):
-        live = _before_one(s, live)
-    return live
+    def before(self, statements: list[ast.stmt], after: frozenset[str]) -> frozenset[str]:
+        """The names that may be read from the start of the statements on, if `after` may be read behind them."""
+        live = after
+        for s in reversed(statements):
+            live = self.before_one(s, live) | self.always
+        return live
 
+    def before_one(self, s: Any, after: frozenset[str]) -> frozenset[str]:
+        if isinstance(s, ast.If):
+            self.note(s, after)
+            return self.before(s.body, after) | self.before(s.orelse, after) | names_read(s.test)
+        if isinstance(s, ast.For | ast.While):
+            return self.before_loop(s, after)
+        if isinstance(s, ast.Return):
+            return frozenset(names_read(s.value))
+        read = names_read(s)
+        if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name):
+            read.add(s.target.id)
+        return (after - _bound(s)) | read
 
-def _before_one(s: Any, after: frozenset[str]) -> frozenset[str]:
-    if isinstance(s, ast.If):
-        _note(s, names_bound([s]), after)
-        return _before(s.body, after) | _before(s.orelse, after) | names_read(s.test)
-    if isinstance(s, ast.For | ast.While):
-        targets = (
-            {n.id for n in ast.walk(s.target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-            if isinstance(s, ast.For)
-            else set()
-        )
-        test = names_read(s.test) if isinstance(s, ast.While) else set()
-        broke: str = getattr(s, "broke", "")
-        if broke:
-            test = test | {broke}
+    def before_loop(self, s: Any, after: frozenset[str]) -> frozenset[str]:
+        is_for = isinstance(s, ast.For)
+        targets = _bound(s.target) if is_for else set()
+        test = set() if is_for else names_read(s.test)
+        if getattr(s, "broke", ""):
+            test = test | {s.broke}
         head = after | test
         for _ in range(2):  # once more, for what an iteration reads of the one before
-            head = head | (_before(s.body, frozenset(head)) - targets)
-        _note(s, names_bound([s]), frozenset(head))
-        return frozenset(head) | (names_read(s.iter) if isinstance(s, ast.For) else set())
-    if isinstance(s, ast.Return):
-        return frozenset(names_read(s.value))
-    read = names_read(s)
-    if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name):
-        read.add(s.target.id)
-    return (after - _bound(s)) | read
+            head = head | (self.before(s.body, frozenset(head)) - targets)
+        self.note(s, frozenset(head))
+        return frozenset(head) | (names_read(s.iter) if is_for else set())
+
+    def note(self, s: Any, wanted: frozenset[str]) -> None:
+        s.assigned, s.wanted = names_bound([s]), wanted | self.always

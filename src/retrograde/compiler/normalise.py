@@ -13,6 +13,7 @@ makes a loop with a test of it.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import Any
 
 JUMPS = (ast.Return, ast.Break, ast.Continue)
@@ -34,11 +35,7 @@ class _Normaliser:
         self.returned = ""
         self.results: list[str] = []
         # Where every return gives a tuple of one length, each part is kept under a name of its own.
-        widths = {
-            len(n.value.elts) if isinstance(n.value, ast.Tuple) else -1
-            for n in ast.walk(tree)
-            if isinstance(n, ast.Return)
-        }
+        widths = {len(n.value.elts) if isinstance(n.value, ast.Tuple) else -1 for n in _returns_of(tree)}
         self.width = widths.pop() if len(widths) == 1 else -1
 
     def body(self) -> list[ast.stmt]:
@@ -173,7 +170,7 @@ def _children(s: ast.stmt) -> list[ast.stmt]:
 
 def _jumps(s: ast.stmt) -> bool:
     """Whether a statement may jump out of itself."""
-    if isinstance(s, LOOPS):
+    if isinstance(s, (*LOOPS, ast.FunctionDef)):
         return _returns(s)
     return isinstance(s, JUMPS) or any(_jumps(child) for child in _children(s))
 
@@ -184,9 +181,16 @@ def _breaks(s: ast.stmt) -> bool:
 
 
 def _returns(s: ast.stmt) -> bool:
-    if isinstance(s, ast.FunctionDef):
-        return False
-    return isinstance(s, ast.Return) or any(_returns(child) for child in _children(s))
+    return any(True for _ in _returns_of(s))
+
+
+def _returns_of(s: ast.AST) -> Iterator[ast.Return]:
+    """The `return`s in a statement or function, but for those of functions that are defined inside."""
+    if isinstance(s, ast.Return):
+        yield s
+    for child in ast.iter_child_nodes(s):
+        if isinstance(child, ast.stmt) and not isinstance(child, ast.FunctionDef):
+            yield from _returns_of(child)
 
 
 def _always_jumps(statements: list[ast.stmt]) -> bool:

@@ -48,6 +48,8 @@ class Recompute:
         if isinstance(definition, View) or (self.reverse.options.recompute and self.can_be_recomputed(name)):
             self.again(name, definition)
         else:
+            for size in names_in(self.reverse.program.dims.get(name, ())):
+                self.provide(size)
             self.taped.append(name)
 
     def again(self, name: str, definition: Statement) -> None:

@@ -29,8 +29,9 @@ from retrograde.compiler.form import (
     Store,
     Swap,
     While,
+    Whole,
     blocks_of,
-    names_in,
+    defs,
     walk,
 )
 
@@ -51,7 +52,7 @@ class Iterations:
         self.memory = memory
         self.changes = changes
         self.around = around
-        self.own = {s.dst for s in walk(loop.body) if isinstance(s, Alloc | Copy)}
+        self.own = {name for s in walk(loop.body) if isinstance(s, Alloc | Copy | Whole) for name in defs(s)}
         self.written = memory.all_writes(loop.body) - self.own
         self.read = memory.all_reads(loop.body) - self.own
         are_independent = (
@@ -140,14 +141,14 @@ class Iterations:
 
 def is_worth_repeating(loop: For) -> bool:
     """Whether running an iteration again is likely to cost less than its tape."""
-    return any(isinstance(s, For | While | Alloc | Copy) for s in walk(loop.body))
+    return any(isinstance(s, For | While | Alloc | Copy | Whole) for s in walk(loop.body))
 
 
 def renaming(program: Program, block: Block) -> dict[str, str]:
     """New names for all that a block defines."""
     names: dict[str, str] = {}
     for s in walk(block):
-        for name in _defined(s):
+        for name in defs(s):
             names[name] = program.new(name, program.types[name])
     for name, new in names.items():
         if name in program.dims:
@@ -157,7 +158,3 @@ def renaming(program: Program, block: Block) -> dict[str, str]:
 
 def _renamed(operand: Operand, names: dict[str, str]) -> Operand:
     return names.get(operand, operand) if isinstance(operand, str) else operand
-
-
-def _defined(s: Statement) -> list[str]:
-    return [name for f in s.defines for name in names_in(getattr(s, f))]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from retrograde.compiler.activity import Activity
 from retrograde.compiler.alias import Changes, Memory
@@ -24,6 +25,7 @@ from retrograde.compiler.form import (
     INT,
     Add,
     Alloc,
+    At,
     Block,
     Copy,
     Fill,
@@ -36,6 +38,7 @@ from retrograde.compiler.form import (
     Op,
     Operand,
     Pop,
+    PopArray,
     Program,
     Push,
     Raise,
@@ -48,12 +51,16 @@ from retrograde.compiler.form import (
     Type,
     View,
     While,
+    Whole,
     clone,
     defs,
     free_names,
     substitute,
+    uses,
     walk,
 )
+from retrograde.compiler.lower.formulas import Formulas
+from retrograde.compiler.lower.values import NONE
 from retrograde.compiler.one_sweep import Again, without_first_runs
 from retrograde.compiler.ops import has_derivative
 from retrograde.compiler.optimise import PASSES
@@ -109,7 +116,10 @@ class Reverse(Writer):
         self.zeroed: dict[int, Block] = {}  # cotangents that start at zero, by the block
         self.seeds: dict[int, str] = {}
         self.results: dict[int, str] = {}
-        self.counts: dict[int, set[str]] = {}  # how often `while` loops ran, by the block in which they stand
+        # What the forward sweep defines besides the program's own names, by the block in which it stands: how often
+        # `while` loops ran, and copies of arrays.
+        self.added: dict[int, set[str]] = {}
+        self.formulas = Formulas(program, options.careful)
         self.again: list[Again] = []
         self.around = list(walk(program.body))  # the statements among which loops stand
         # Whether there are branches that decide what counts.
@@ -244,6 +254,8 @@ class Reverse(Writer):
             return self.returned(s), []
         if isinstance(s, View | Alloc | Copy):
             return [s], self.shadow(s)
+        if isinstance(s, Whole):
+            return self.of_whole(s), [made for o in s.outs if self.program.is_array(o) for made in self.zeros(o, s.at)]
         handler = _ADJOINTS.get(type(s))
         if handler is not None:
             handler(self, s)
@@ -314,13 +326,52 @@ class Reverse(Writer):
             return []
         bar = self.bar(s.dst)
         if isinstance(s, View):
-            made: Statement = View(bar, self.bar(s.array), s.index, s.transposed)
-        else:
-            made = Alloc(bar, self.program.dims[s.dst], True)
-        made.at = s.at
+            return [View(bar, self.bar(s.array), s.index, s.transposed, at=s.at)]
         if isinstance(s, Copy) and self.is_active(s.array):
             self.add_elements(self.bar(s.array), bar, self.program.dims[s.dst])
-        return [made]
+        return self.zeros(s.dst, s.at)
+
+    def zeros(self, array: str, at: At | None) -> Block:
+        """What makes the shadow of a new array."""
+        return [Alloc(self.bar(array), self.program.dims[array], True, at=at)] if self.is_active(array) else []
+
+    def of_whole(self, s: Whole) -> Block:
+        """The adjoint of a function of whole arrays, by the formula of its rule. Returns its forward code."""
+        bars: list[Any] = []
+        for o in s.outs:
+            found = (self.bar(o) if self.program.is_array(o) else self.cotangent(o)) if self.is_active(o) else None
+            bars.append(NONE if found is None else found)
+        if all(bar is NONE for bar in bars):
+            return [s]
+        self.formulas.write(self.out, s.at)
+        shadows = {a: self.bar(a) for a in s.args if self.program.is_array(a) and self.is_active(a)}
+        self.formulas.add_cotangents(s, tuple(bars), shadows)
+        # What the formula reads of the arguments and results must be what they were then.
+        before: Block = []
+        after: Block = []
+        kept: dict[str, Operand] = {}
+        for name in free_names(self.out):
+            if name in (*s.args, *s.outs) and self.program.is_array(name) and self.may_be_gone(name, s):
+                kept[name] = self.kept_copy(name, before if name in s.args else after, s.at)
+        self.out[:] = substitute(self.out, kept)
+        return [*before, s, *after]
+
+    def may_be_gone(self, array: str, s: Statement) -> bool:
+        """Whether an array may have other contents, or be another one, when the reverse sweep comes to a statement."""
+        root = self.memory.root(array)
+        if self.loops.chain and root in self.loops.inside:
+            return array not in defs(s)  # what it makes itself is taped
+        return self.changes.may_change_after(root, s)
+
+    def kept_copy(self, array: str, block: Block, at: At | None) -> str:
+        program = self.program
+        copy = program.new(array, program.types[array], program.dims[array])
+        made = Copy(copy, array, at=at)
+        block.append(made)
+        self.definition[copy] = made
+        self.block_of[copy] = self.blocks[-1]
+        self.added.setdefault(self.blocks[-1], set()).add(copy)
+        return copy
 
     def add_elements(self, to: str, array: str, shape: tuple[Operand, ...], index: Index = ()) -> None:
         """`to += array`, by a loop over the elements."""
@@ -382,7 +433,7 @@ class Reverse(Writer):
             run: Statement = For(s.var, s.low, s.high, forward, s.down)
             made = [run]
             if backward:
-                down = not (self.loops.is_rectangular and self.iterations(s).are_unordered)
+                down = _pops(backward) or not (self.loops.is_rectangular and self.iterations(s).are_unordered)
                 self.unless_zero(s, For(s.var, s.low, s.high, backward, down, at=s.at))
         else:
             counter, count = self.program.new("count", INT), self.program.new("count", INT)
@@ -409,8 +460,8 @@ class Reverse(Writer):
         written = {root for x in walk(s.body) for root in self.memory.writes(x) if self.is_active(root)}
         sums = {f"${x.cell}" for x in walk(s.body) if isinstance(x, Add)}
         others = [x for x in walk(s.body) if isinstance(x, Set) and f"${x.cell}" in written]
-        pops = any(isinstance(x, Pop) for x in walk([adjoint]))  # a stack must be emptied all the same
-        if len(written) != 1 or not written <= sums or others or pops or not self.is_chosen:
+        # A stack must be emptied all the same.
+        if len(written) != 1 or not written <= sums or others or _pops([adjoint]) or not self.is_chosen:
             self.emit(adjoint)
             return
         matters = self.program.new("matters", BOOL)
@@ -455,7 +506,7 @@ class Reverse(Writer):
         """Make a new temp of the forward sweep known: it stands directly behind a loop."""
         self.block_of[name] = self.blocks[-1]
         self.definition[name] = definition
-        self.counts.setdefault(self.blocks[-1], set()).add(name)
+        self.added.setdefault(self.blocks[-1], set()).add(name)
         # Its cell is written again with each run of the loops around.
         self.changes.position[id(definition)] = self.changes.position[id(loop)]
         self.changes.loops[id(definition)] = self.changes.loops[id(loop)]
@@ -467,7 +518,7 @@ class Reverse(Writer):
 
     def resolve(self, block: Block, forward: Block, backward: Block) -> tuple[Block, Block]:
         """Give the adjoint of a block in a loop the temps that it names."""
-        here = {name for s in block for name in defs(s)} | self.counts.pop(id(block), set())
+        here = {name for s in block for name in defs(s)} | self.added.pop(id(block), set())
         needed = [name for name in free_names(backward) if name in here]
         if not needed:
             return forward, backward
@@ -475,10 +526,14 @@ class Reverse(Writer):
         again, names = plan.statements, plan.names
         keep: dict[str, Block] = {}
         fetch: Block = []
+        arrays: Block = []
         for name in plan.taped:
             store, load, new = self.tape(name)
             keep[name] = store
-            fetch += load
+            if self.program.is_array(name):
+                arrays += load
+            else:
+                fetch += load
             names[name] = new
         taped_forward: Block = []
         for s in forward:
@@ -486,16 +541,26 @@ class Reverse(Writer):
             for name in defs(s):
                 taped_forward += keep.pop(name, [])
         assert not keep, keep
-        return taped_forward, fetch + substitute(again, names) + substitute(backward, names)
+        # Arrays come off their tapes once their sizes are there; views of them follow.
+        views = _made_of(again, {name for name in plan.taped if self.program.is_array(name)}, names)
+        again = [s for s in again if s not in views]
+        return taped_forward, fetch + substitute(again + arrays + views + backward, names)
 
     def tape(self, name: str) -> tuple[Block, Block, str]:
         """What puts a temp on a tape, what takes it off again, and its name there."""
         program, loops = self.program, self.loops
         type = program.types[name]
-        assert not type.is_array, f"the array {name} on a tape"
-        new = program.new(name, type)
+        new = program.new(name, type, program.dims.get(name))
         outer, self.out = self.out, []
-        if loops.is_rectangular:
+        before: Block
+        store: Block
+        load: Block
+        if type.is_array:
+            tape = program.new(f"{name}_tape", type.element)
+            before = [Stack(tape)]
+            store = [Push(tape, name)]
+            load = [PopArray(new, tape, program.dims[name])]
+        elif loops.is_rectangular:
             sizes = []
             for loop in loops.chain:
                 assert isinstance(loop, For)
@@ -526,6 +591,22 @@ class Reverse(Writer):
             for loop in self.loops.chain
         )
         return self.out
+
+
+def _made_of(block: Block, arrays: set[str], names: dict[str, str]) -> Block:
+    """The statements of a block that depend on some arrays; `names` are what they will be called."""
+    arrays = set(arrays)
+    own = {new: old for old, new in names.items()}
+    found: Block = []
+    for s in block:
+        if arrays & set(uses(s)):
+            found.append(s)
+            arrays |= {own.get(name, name) for name in defs(s)}
+    return found
+
+
+def _pops(block: Block) -> bool:
+    return any(isinstance(s, Pop | PopArray) for s in walk(block))
 
 
 def _line(s: Statement) -> str:

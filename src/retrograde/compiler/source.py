@@ -118,7 +118,7 @@ def _definition(tree: ast.Module, function: types.FunctionType) -> ast.FunctionD
         if isinstance(node, ast.FunctionDef) and node.name == code.co_name and _is_at(node, code.co_firstlineno):
             candidates.append(node)
         elif isinstance(node, ast.Lambda) and code.co_name == "<lambda>" and node.lineno == code.co_firstlineno:
-            candidates.append(_lambda_as_def(node))
+            candidates.append(lambda_as_def(node))
     if len(candidates) > 1:
         candidates = [c for c in candidates if _column(code) in (None, c.body[0].value.col_offset)]  # type: ignore[attr-defined]
     if len(candidates) != 1:
@@ -133,7 +133,7 @@ def _is_at(node: ast.FunctionDef, line: int) -> bool:
     return line in (node.lineno, *(d.lineno for d in node.decorator_list))
 
 
-def _lambda_as_def(node: ast.Lambda) -> ast.FunctionDef:
+def lambda_as_def(node: ast.Lambda) -> ast.FunctionDef:
     result = ast.copy_location(ast.Return(node.body), node.body)
     made = ast.FunctionDef("anonymous", node.args, [result], [], None, None)
     return ast.copy_location(made, node)

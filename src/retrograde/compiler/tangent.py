@@ -34,7 +34,9 @@ from retrograde.compiler.form import (
     Swap,
     View,
     While,
+    Whole,
 )
+from retrograde.compiler.lower.formulas import Formulas
 from retrograde.compiler.ops import has_derivative
 from retrograde.compiler.partials import partials
 
@@ -45,6 +47,7 @@ class Tangent(Writer):
         self.inputs = inputs
         self.activity = Activity(program, set(inputs), Memory(program))
         self.dots: dict[str, str] = {}
+        self.formulas = Formulas(program, careful)
 
     def build(self) -> Program:
         """The program `(params, tangents of inputs) → (results, tangents of the inexact results)`.
@@ -95,6 +98,12 @@ class Tangent(Writer):
             self.out.append(s)
             if self.is_active(s.dst) and has_derivative(s.fn):
                 self.of_op(s)
+        elif isinstance(s, Whole):
+            self.out.append(s)
+            self.of_whole(s)
+        elif isinstance(s, Push) and self.program.is_array(s.value) and self.is_active(s.stack):
+            self.out.append(s)
+            self.emit(Push(self.dot(s.stack), self.tangent_of_result(s.value)))
         else:
             tangent = self.tangent_of(s)
             self.out.append(s)
@@ -109,6 +118,13 @@ class Tangent(Writer):
                 term = self.times(self.dot(a), p)
                 total = term if total is None else self.op("+", total, term)
         self.emit(Op(self.dot(s.dst), "id", (0.0 if total is None else total,)))
+
+    def of_whole(self, s: Whole) -> None:
+        outs = tuple(self.dot(o) if self.is_active(o) else None for o in s.outs)
+        if any(outs):
+            self.formulas.write(self.out, s.at)
+            dots = {a: self.dot(a) for a in s.args if self.program.is_array(a) and self.is_active(a)}
+            self.formulas.set_tangents(s, dots, outs)
 
     def tangent_of_result(self, value: str) -> str:
         if self.is_active(value):

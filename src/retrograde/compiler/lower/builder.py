@@ -37,6 +37,9 @@ from retrograde.errors import LanguageError
 BROADCAST = "operands could not be broadcast together"
 
 
+_OF_EQUALS = {"==": True, "<=": True, ">=": True, "!=": False, "<": False, ">": False, "min": None, "max": None}
+
+
 class Restart(Exception):
     """A cell turned out to need a wider type than it was given; lowering starts again and knows it."""
 
@@ -94,6 +97,8 @@ class Builder:
         value = ops.folded(fn, args)
         if value is not None:
             return value
+        if fn in _OF_EQUALS and args[0] == args[1] and isinstance(args[0], str) and self.type_of(args[0]).kind in "iu":
+            return args[0] if fn in ("min", "max") else _OF_EQUALS[fn]
         if fn == "size" and args[0] == 0 and self.program.is_size(args[1]):
             return args[1]
         if fn == "*" and args[1] == 1 and type(args[1]) is int and self.type_of(args[0]).kind in "fi":
@@ -160,6 +165,7 @@ class Builder:
         """A view by integers, slices and new axes. Its sizes are asked of the view itself, as NumPy clips slices."""
         used = sum(i is not None for i in index)
         index = (*index, *(Slice() for _ in range(self.program.types[array].ndim - used)))
+        index = self.simplified(array, index)
         kept = [i for i in index if i is None or isinstance(i, Slice)]
         name = self.program.new(base or array, Type(self.program.types[array].dtype, len(kept)))
         self.emit(View(name, array, index))
@@ -178,6 +184,16 @@ class Builder:
                 dims.append(self.op("shape", name, len(dims)) if known is None else known)
         self.program.set_dims(name, tuple(dims))
         return name
+
+    def simplified(self, array: str, index: Index) -> Index:
+        """The index with slices of whole axes written as such."""
+        sizes = iter(self.program.dims[array])
+        items: list[Any] = []
+        for i in index:
+            n = None if i is None else next(sizes)
+            is_all = isinstance(i, Slice) and i.low in (None, 0) and i.high in (None, n) and i.step in (None, 1)
+            items.append(Slice() if is_all else i)
+        return tuple(items)
 
     def transposed(self, array: str) -> str:
         dims = self.program.dims[array]

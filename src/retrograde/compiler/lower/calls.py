@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import inspect
 import types
-from typing import Any
+from typing import Any, NamedTuple
 
+from retrograde.compiler.form import Program
 from retrograde.compiler.liveness import find_live_names, names_bound
 from retrograde.compiler.lower.expressions import Frame, describe
 from retrograde.compiler.lower.flow import Flow
-from retrograde.compiler.lower.values import NONE, Constant, Lazy
+from retrograde.compiler.lower.values import Closure, Constant, Lazy
 from retrograde.compiler.normalise import normalise
 from retrograde.compiler.source import Source, python_function, source_of
 
@@ -18,10 +19,24 @@ MOST_CALLS_DEEP = 40
 
 
 class Calls(Flow):
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self.hints = {}
+        self.array_names = set()
+        self.cell_keys = {}
+        self.unbound = {}
+        self.borrowed = []
+        self.written = set()
+        self.constants = {}
+        self.read_only = set()
+        self.structures = []
+        self.reached = {}
+        self.frames = []
+
     # The functions that are called, in the order of their first call.
     reached: dict[types.FunctionType, None]
 
-    def call_python(self, f: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    def call_python(self, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if isinstance(f, type) and issubclass(f, tuple) and hasattr(f, "_fields"):
             return self.make_named_tuple(f, args, kwargs)
         function = python_function(f)
@@ -33,18 +48,27 @@ class Calls(Flow):
             self.reached[function] = None
         if any(frame.source.function is function for frame in self.frames):
             raise self.refuse(f"{function.__name__} calls itself", "a loop")
+        bound = self.bind_arguments(source.name, inspect.signature(function), args, kwargs)
+        return self.called(source, bound, None)
+
+    def call_closure(self, f: Closure, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        name = f.source.tree.name
+        if any(frame.source.tree is f.source.tree for frame in self.frames):
+            raise self.refuse(f"{name} calls itself", "a function of its own, outside")
+        bound = self.bind_arguments(name, _signature(f), args, kwargs)
+        return self.called(f.source, bound, f.frame)
+
+    def called(self, source: Source, bound: dict[str, Any], outer: Frame | None) -> Any:
+        """The result of a function, written in at its call."""
         if len(self.frames) > MOST_CALLS_DEEP:
             raise self.refuse(f"calls more than {MOST_CALLS_DEEP} deep")
-        bound = self.bind_arguments(source, args, kwargs)
         assert self.at is not None
-        path = (*self.frame.path, (self.at.file, self.at.line, self.at.column))
-        frame = Frame(source, path)
+        frame = Frame(source, (*self.frame.path, (self.at.file, self.at.line, self.at.column)), outer)
         outer_at = self.at
         self.enter(frame, bound)
-        result = frame.result
         self.leave()
         self.at = outer_at
-        return result
+        return frame.result
 
     def enter(self, frame: Frame, bound: dict[str, Any]) -> None:
         """Lower a function's body with its parameters bound."""
@@ -62,21 +86,23 @@ class Calls(Flow):
         self.frames.pop()
         self.source = self.frame.source
 
-    def bind_arguments(self, source: Source, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    def bind_arguments(
+        self, function: str, signature: inspect.Signature, args: list[Any], kwargs: dict[str, Any]
+    ) -> dict[str, Any]:
         """The values of a function's parameters."""
-        signature = inspect.signature(source.function)
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise self.refuse(f"{source.name}: {error}") from None
+            raise self.refuse(f"{function}: {error}") from None
         values: dict[str, Any] = {}
         for name, parameter in signature.parameters.items():
             if name in bound.arguments:
                 values[name] = bound.arguments[name]
                 if parameter.kind is parameter.VAR_KEYWORD:
-                    raise self.refuse(f"** in the parameters of {source.name}", "parameters of their own")
+                    raise self.refuse(f"** in the parameters of {function}", "parameters of their own")
             elif parameter.default is not parameter.empty:
-                values[name] = NONE if parameter.default is None else self.outside(parameter.default, name)
+                default = parameter.default
+                values[name] = default.value if isinstance(default, _Lowered) else self.outside(default, name)
             elif parameter.kind is parameter.VAR_POSITIONAL:
                 values[name] = ()
         return values
@@ -88,6 +114,33 @@ class Calls(Flow):
             return cls(*parts, **named)
         except TypeError as error:
             raise self.refuse(str(error)) from None
+
+
+class _Lowered(NamedTuple):
+    """A default that has been lowered already."""
+
+    value: Any
+
+
+def _signature(f: Closure) -> inspect.Signature:
+    """The parameters of a function that is defined inside."""
+    arguments = f.source.tree.args
+    kinds: list[tuple[ast.arg | None, Any]] = [
+        *((a, inspect.Parameter.POSITIONAL_ONLY) for a in arguments.posonlyargs),
+        *((a, inspect.Parameter.POSITIONAL_OR_KEYWORD) for a in arguments.args),
+        (arguments.vararg, inspect.Parameter.VAR_POSITIONAL),
+        *((a, inspect.Parameter.KEYWORD_ONLY) for a in arguments.kwonlyargs),
+        (arguments.kwarg, inspect.Parameter.VAR_KEYWORD),
+    ]
+    return inspect.Signature(
+        [
+            inspect.Parameter(
+                a.arg, kind, default=_Lowered(f.defaults[a.arg]) if a.arg in f.defaults else inspect.Parameter.empty
+            )
+            for a, kind in kinds
+            if a is not None
+        ]
+    )
 
 
 def _ways_for(f: Any) -> tuple[str, ...]:

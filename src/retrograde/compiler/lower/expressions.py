@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import functools
+import types
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,19 @@ from retrograde.compiler import ops
 from retrograde.compiler.form import BOOL, Get, If, Op, Operand, Raise, Set, Slice, Type
 from retrograde.compiler.lower import functions
 from retrograde.compiler.lower.indexing import Indexing, items_of
-from retrograde.compiler.lower.values import NONE, Bound, Constant, InCell, Lazy, Stale
-from retrograde.compiler.source import Source
+from retrograde.compiler.lower.values import (
+    ELLIPSIS,
+    NONE,
+    Bound,
+    Closure,
+    Constant,
+    InCell,
+    Lazy,
+    Object,
+    Range,
+    Stale,
+)
+from retrograde.compiler.source import Source, lambda_as_def
 
 OPERATORS: dict[type, str] = {
     ast.Add: "+",
@@ -43,6 +56,7 @@ class Frame:
 
     Attributes:
         source: its source.
+        outer: the function in which it is defined, whose names it sees.
         env: what each name means just now.
         cells: the names whose scalars live in a cell at this point.
         slots: the names whose arrays live in a slot at this point.
@@ -54,8 +68,9 @@ class Frame:
         fixed: names that may not be bound to anything else inside the loop or branch that is being lowered.
     """
 
-    def __init__(self, source: Source, path: tuple[Any, ...]) -> None:
+    def __init__(self, source: Source, path: tuple[Any, ...], outer: Frame | None = None) -> None:
         self.source = source
+        self.outer = outer
         self.env: dict[str, Any] = {}
         self.cells: dict[str, str] = {}
         self.slots: dict[str, str] = {}
@@ -66,6 +81,13 @@ class Frame:
         self.fixed: frozenset[str] = frozenset()
         self.surely: set[str] = set()
         self.trusted: frozenset[str] = frozenset()
+
+    def owner_of(self, name: str) -> Frame | None:
+        """The function, this or one around it, to which a name belongs; None for a global one."""
+        frame: Frame | None = self
+        while frame is not None and name not in frame.env and name not in frame.bound:
+            frame = frame.outer
+        return frame
 
 
 class Expressions(Indexing):
@@ -105,7 +127,7 @@ class Expressions(Indexing):
     def constant_of(self, node: ast.expr) -> Any:
         """The Python object that a name or a dotted name means at compile time, or None."""
         if isinstance(node, ast.Name):
-            return None if node.id in self.frame.env else self.frame.source.names.get(node.id)
+            return None if self.frame.owner_of(node.id) else self.frame.source.names.get(node.id)
         if isinstance(node, ast.Attribute):
             owner = self.constant_of(node.value)
             return getattr(owner, node.attr, None) if owner is not None else None
@@ -113,7 +135,7 @@ class Expressions(Indexing):
 
     def scalar(self, node: ast.expr, what: str = "a number") -> Operand:
         value = self.expr(node)
-        if self.is_array(value) or isinstance(value, tuple | Constant | Bound):
+        if self.is_array(value) or isinstance(value, tuple | Object):
             with self.placed(node):
                 raise self.refuse(f"{describe(self, value)} where {what} is wanted")
         return value
@@ -129,23 +151,23 @@ class Expressions(Indexing):
         return NONE if value is None else Constant(value)
 
     def on_Name(self, node: ast.Name) -> Any:
-        env = self.frame.env
-        if node.id in env:
-            value = env[node.id]
-            if isinstance(value, InCell):
-                return self.read_cell(node.id, value.cell)
-            if isinstance(value, Stale):
-                raise self.refuse(
-                    f"{node.id} is another name for the array {value.owner}, which is bound to another one meanwhile",
-                    f"{node.id} = {value.owner}.copy()",
-                )
-            return value
-        if node.id in self.frame.bound:
-            raise self.unbound_name(node.id)
-        names = self.frame.source.names
-        if node.id not in names:
-            raise self.refuse(f"{node.id} is not defined")
-        return self.outside(names[node.id], node.id)
+        name, frame = node.id, self.frame.owner_of(node.id)
+        if frame is None:
+            names = self.frame.source.names
+            if name not in names:
+                raise self.refuse(f"{name} is not defined")
+            return self.outside(names[name], name)
+        if name not in frame.env:
+            raise self.unbound_name(name)
+        value = frame.env[name]
+        if isinstance(value, InCell):
+            return self.read_cell(name, value.cell)
+        if isinstance(value, Stale):
+            raise self.refuse(
+                f"{name} is another name for the array {value.owner}, which is bound to another one meanwhile",
+                f"{name} = {value.owner}.copy()",
+            )
+        return value
 
     def read_cell(self, name: str, cell: str) -> Operand:
         """The value in a cell; where no path may have written it yet, Python's error instead."""
@@ -204,9 +226,30 @@ class Expressions(Indexing):
     read_only: set[str]
 
     def on_Tuple(self, node: ast.Tuple) -> Any:
-        return tuple(self.exprs(node.elts))
+        starred = [isinstance(e, ast.Starred) for e in node.elts]
+        values = self.exprs([e.value if isinstance(e, ast.Starred) else e for e in node.elts])
+        found: list[Any] = []
+        for value, is_starred in zip(values, starred, strict=True):
+            if is_starred and not isinstance(value, tuple):
+                raise self.refuse("* of something that is no tuple")
+            found += value if is_starred else [value]
+        return tuple(found)
 
     on_List: Any = on_Tuple
+
+    def on_Lambda(self, node: ast.Lambda) -> Any:
+        return self.closure(lambda_as_def(node))
+
+    def closure(self, tree: ast.FunctionDef) -> Closure:
+        """A function that is defined here."""
+        source = replace(self.frame.source, tree=tree)
+        known = tree.args
+        positional = [*known.posonlyargs, *known.args][-len(known.defaults) :] if known.defaults else []
+        pairs = [*zip(positional, known.defaults, strict=True), *zip(known.kwonlyargs, known.kw_defaults, strict=True)]
+        defaults = {a.arg: self.expr(default) for a, default in pairs if default is not None}
+        return Closure(
+            source, self.frame, {n: self.force(v) if isinstance(v, Lazy) else v for n, v in defaults.items()}
+        )
 
     def on_Slice(self, node: ast.Slice) -> Any:
         return Slice(*(None if b is None else self.scalar(b) for b in (node.lower, node.upper, node.step)))
@@ -225,13 +268,13 @@ class Expressions(Indexing):
         if isinstance(left, tuple) and type(right) is int and sign == "*":
             return left * right
         for side in (left, right):
-            if isinstance(side, tuple | Constant | Bound):
+            if isinstance(side, tuple | Object):
                 raise self.refuse(f"{sign} of {describe(self, side)}")
         return self.elementwise(sign, left, right)
 
     def on_UnaryOp(self, node: ast.UnaryOp) -> Any:
         value = self.expr(node.operand)
-        if isinstance(value, tuple | Constant | Bound):
+        if isinstance(value, tuple | Object):
             if isinstance(node.op, ast.Not) and value is NONE:
                 return True
             raise self.refuse(f"a sign before {describe(self, value)}")
@@ -281,7 +324,7 @@ class Expressions(Indexing):
         if isinstance(left, Constant) and isinstance(right, Constant) and isinstance(sign, ast.Eq | ast.NotEq):
             return (left.value == right.value) is isinstance(sign, ast.Eq)
         for side in (left, right):
-            if isinstance(side, tuple | Constant | Bound):
+            if isinstance(side, tuple | Object):
                 raise self.refuse(f"a comparison of {describe(self, side)}")
         return self.elementwise(OPERATORS[type(sign)], left, right)
 
@@ -318,7 +361,7 @@ class Expressions(Indexing):
                 return False
             if self.is_array(value):
                 raise self.refuse("the truth of an array", "np.all(x), np.any(x), or its size")
-            if isinstance(value, tuple | Constant | Bound):
+            if isinstance(value, tuple | Object):
                 raise self.refuse(f"the truth of {describe(self, value)}")
             return self.is_true(value)
 
@@ -331,7 +374,7 @@ class Expressions(Indexing):
             self.inside(functools.partial(_collect, values, functools.partial(self.expr, n)))
             for n in (node.body, node.orelse)
         ]
-        if any(self.is_array(v) or isinstance(v, tuple | Constant | Bound) for v in values):
+        if any(self.is_array(v) or isinstance(v, tuple | Object) for v in values):
             if values[0] == values[1]:
                 return values[0]
             raise self.refuse(
@@ -388,9 +431,12 @@ class Expressions(Indexing):
             if len(items) == 1 and isinstance(items[0], Slice) and not any(isinstance(b, str) for b in items[0]):
                 return tuple(value)[slice(*items[0])]
             raise self.refuse("an index of a tuple that is not written as a number", "an array instead of the tuple")
-        if not self.is_array(value):
+        if self.is_array(value):
+            return self.subscript(value, items)
+        new_axes = [i for i in items if i is NONE]
+        if isinstance(value, Object) or len(new_axes) + sum(i == ELLIPSIS for i in items) < len(items):
             raise self.refuse(f"a subscript of {describe(self, value)}")
-        return self.subscript(value, items)
+        return Lazy((1,) * len(new_axes), lambda index: value, self.type_of(value)) if new_axes else value
 
     # --- calls ---------------------------------------------------------------------------------------------------
 
@@ -410,11 +456,13 @@ class Expressions(Indexing):
         if any(k.arg is None for k in node.keywords):
             raise self.refuse("** in a call", "the arguments by name")
         kwargs = dict(zip([k.arg or "" for k in node.keywords], values[len(args) :], strict=True))
+        if isinstance(function, Closure):
+            return self.call_closure(function, args, kwargs)
         if isinstance(function, Bound):
             return self.call_method(function, args, kwargs)
         if not isinstance(function, Constant):
             raise self.refuse(f"a call of {describe(self, function)}")
-        return self.call_constant(function.value, args, kwargs, node)
+        return self.call_constant(function.value, args, kwargs)
 
     def call_method(self, method: Bound, args: list[Any], kwargs: dict[str, Any]) -> Any:
         function = functions.METHODS[method.name]
@@ -422,20 +470,29 @@ class Expressions(Indexing):
             args = [tuple(args)]
         return functions.call_function(self, function, [method.array, *args], kwargs)
 
-    def call_constant(self, f: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    def call_constant(self, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         try:
             hash(f)
         except TypeError:
             raise self.refuse(f"a call of a {type(f).__name__}") from None
+        if (f in functions.OF_CONSTANTS or _is_method_of_text(f)) and all(isinstance(a, Constant) for a in args):
+            return self.outside(f(*(a.value for a in args)), "a constant")
         if f in functions.VARIADIC and not kwargs:
             return functions.VARIADIC[f](self, args)
         result = functions.call_function(self, f, args, kwargs)
         if result is not None:
             return result
-        return self.call_python(f, args, kwargs, node)
+        return self.call_python(f, args, kwargs)
 
-    def call_python(self, f: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    def call_closure(self, f: Closure, args: list[Any], kwargs: dict[str, Any]) -> Any:
         raise NotImplementedError
+
+    def call_python(self, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+
+def _is_method_of_text(f: Any) -> bool:
+    return isinstance(f, types.BuiltinMethodType) and isinstance(f.__self__, str)
 
 
 def _collect(into: list[Any], make: Callable[[], Any]) -> None:
@@ -452,6 +509,10 @@ def describe(lower: Indexing, value: Any) -> str:
         return "a tuple"
     if isinstance(value, Bound):
         return f"the method {value.name}"
+    if isinstance(value, Closure):
+        return f"the function {value.source.tree.name}"
+    if isinstance(value, Object):
+        return "a range" if isinstance(value, Range) else f"the {type(value).__name__.lower()} items of a loop"
     if lower.is_array(value):
         return f"an array of {len(lower.shape(value))} axes"
     return "a number"
@@ -464,7 +525,6 @@ _REFUSED = {
     "SetComp": ("a set",),
     "Dict": ("a dictionary", "a tuple, or a named tuple"),
     "Set": ("a set", "a tuple"),
-    "Lambda": ("a lambda inside a compiled function", "a function of its own, outside"),
     "JoinedStr": ("a formatted text",),
     "Await": ("await",),
     "Yield": ("yield",),

@@ -11,7 +11,7 @@ from retrograde.compiler.form import INT, Add, Block, For, If, Increase, Operand
 from retrograde.compiler.lower import functions
 from retrograde.compiler.lower.expressions import describe
 from retrograde.compiler.lower.statements import Statements
-from retrograde.compiler.lower.values import NONE, Bound, Constant, Enumerated, InCell, Range, Stale, Zipped
+from retrograde.compiler.lower.values import NONE, Constant, Enumerated, InCell, Object, Range, Stale, Zipped
 
 
 class Flow(Statements):
@@ -63,7 +63,7 @@ class Flow(Statements):
                 return a
             if a == b and self.is_array_name(a):
                 return a
-            if any(self.is_array(v) or isinstance(v, tuple | Constant | Bound) for v in (a, b)):
+            if any(self.is_array(v) or isinstance(v, tuple | Object) for v in (a, b)):
                 raise self.refuse(
                     "a called function that returns different arrays or kinds of results on its paths",
                     "one array that is written on every path",

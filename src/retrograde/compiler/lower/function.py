@@ -70,15 +70,6 @@ class _Lower(Calls):
         super().__init__(Program(source.name, [], RESERVED))
         self.hints = hints
         self.array_names = array_names
-        self.cell_keys = {}
-        self.unbound = {}
-        self.borrowed = []
-        self.written = set()
-        self.constants = {}
-        self.read_only = set()
-        self.structures = []
-        self.reached = {}
-        self.frames = []
         self.arguments = arguments
         self.ones = ones
         self.own = source

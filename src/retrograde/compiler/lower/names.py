@@ -17,7 +17,15 @@ from retrograde.compiler import ops
 from retrograde.compiler.form import BOOL, INT, At, Operand, Set, Type
 from retrograde.compiler.lower.builder import Restart
 from retrograde.compiler.lower.expressions import Expressions, describe
-from retrograde.compiler.lower.values import Bound, Constant, Enumerated, InCell, Lazy, Range, Stale, Zipped
+from retrograde.compiler.lower.values import (
+    Bound,
+    Closure,
+    Constant,
+    InCell,
+    Lazy,
+    Object,
+    Stale,
+)
 
 
 class Names(Expressions):
@@ -42,7 +50,7 @@ class Names(Expressions):
             self.bind_tuple(name, value)
         elif isinstance(value, Lazy) or self.is_array_name(value):
             self.bind_array(name, value)
-        elif isinstance(value, Constant | Bound | Range | Enumerated | Zipped):
+        elif isinstance(value, Object):
             if name in frame.cells or name in frame.slots:
                 raise self.refuse(
                     f"{name} is bound to a number or an array and to {describe(self, value)}", "two names"
@@ -137,6 +145,11 @@ class Names(Expressions):
             return any(self.touches(v, slot) for v in value)
         if isinstance(value, Bound):
             return self.touches(value.array, slot)
+        if isinstance(value, Closure):
+            if value.frame in self.frames:
+                return False  # it sees the names themselves
+            around = (v for v in value.frame.env.values() if not isinstance(v, Closure) or v.frame is not value.frame)
+            return any(self.touches(v, slot) for v in (*around, *value.defaults.values()))
         return self.is_array_name(value) and self.root(value) == self.root(slot)
 
     def check_borrowed(self) -> None:
@@ -164,7 +177,7 @@ class Names(Expressions):
                 continue
             if name in frame.slots or isinstance(value, Stale):
                 continue
-            if isinstance(value, Constant | tuple | Bound | Range | Enumerated | Zipped):
+            if isinstance(value, tuple | Object):
                 frame.fixed = frame.fixed | {name}
             elif self.is_array_name(value):
                 self.make_slot(name, value)

@@ -10,7 +10,7 @@ from retrograde.compiler.lower import functions
 from retrograde.compiler.lower.expressions import OPERATORS, describe
 from retrograde.compiler.lower.indexing import items_of
 from retrograde.compiler.lower.names import Names
-from retrograde.compiler.lower.values import NONE, Bound, Constant, Enumerated, InCell, Lazy, Range, Zipped
+from retrograde.compiler.lower.values import NONE, InCell, Lazy, Object
 
 
 class Statements(Names):
@@ -69,7 +69,7 @@ class Statements(Names):
                 return type(v)(*parts) if hasattr(v, "_fields") else tuple(parts)
             if v is NONE:
                 return None
-            if isinstance(v, Constant | Bound | Range | Enumerated | Zipped):
+            if isinstance(v, Object):
                 raise self.refuse(f"{describe(self, v)} as a result")
             leaf = self.force(v, "result") if isinstance(v, Lazy) else v
             if not isinstance(leaf, str):
@@ -87,6 +87,13 @@ class Statements(Names):
 
     # The structures of the results, with types as leaves.
     structures: list[Any]
+
+    def on_FunctionDef(self, s: ast.FunctionDef) -> None:
+        if s.decorator_list:
+            raise self.refuse("a decorator inside a compiled function", "the function without it")
+        if any(isinstance(n, ast.Nonlocal | ast.Global) for n in ast.walk(s)):
+            raise self.refuse("a function defined inside that binds names outside of it", "arguments and results")
+        self.bind(s.name, self.closure(s))
 
     # --- assignment ----------------------------------------------------------------------------------------------
 
@@ -141,7 +148,7 @@ class Statements(Names):
         """What can be stored into an array."""
         if isinstance(value, tuple):
             return functions.as_array(self, value)
-        if isinstance(value, Constant | Bound):
+        if isinstance(value, Object):
             raise self.refuse(f"{describe(self, value)} stored into an array")
         return value
 
@@ -192,7 +199,7 @@ class Statements(Names):
     def add_to_cell(self, name: str, sign: str, node: ast.expr) -> None:
         """`s += v`: an addition needs no look at the old value."""
         value = self.expr(node)
-        if self.is_array(value) or isinstance(value, tuple | Constant | Bound):
+        if self.is_array(value) or isinstance(value, tuple | Object):
             self.bind(name, self.binary(sign, self.read_cell(name, self.frame.cells[name]), value))
             return
         cell = self.frame.cells[name]
@@ -229,7 +236,6 @@ class Statements(Names):
 _REFUSED = {
     "With": ("`with`",),
     "Try": ("`try`", "a test before what could fail"),
-    "FunctionDef": ("a function defined inside a compiled function", "a function of its own, outside"),
     "ClassDef": ("a class defined inside a compiled function",),
     "Delete": ("`del`",),
     "Global": ("`global`", "an argument and a result"),

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from retrograde.compiler.form import At, Operand, Type
+from retrograde.compiler.source import Source
+
+if TYPE_CHECKING:
+    from retrograde.compiler.lower.expressions import Frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,4 +90,23 @@ class Bound:
     name: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Closure:
+    """A function that is defined inside of another one.
+
+    Attributes:
+        source: its own `def` or lambda.
+        frame: the function in which it was defined, whose names it sees.
+        defaults: the values of its defaults, by the names of its parameters.
+    """
+
+    source: Source
+    frame: Frame
+    defaults: dict[str, Any]
+
+
+# What is no number, array or tuple, and is known when the function is compiled.
+Object = Constant | Bound | Range | Enumerated | Zipped | Closure
+
 NONE = Constant(None)
+ELLIPSIS = Constant(...)

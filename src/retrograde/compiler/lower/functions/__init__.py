@@ -10,11 +10,21 @@ operations has them.
 """
 
 # The subjects register their handlers when they are imported.
-from retrograde.compiler.lower.functions import choices, creation, reductions, scans, shape  # noqa: F401
+from retrograde.compiler.lower.functions import choices, creation, linalg, matrices, reductions, scans, shape  # noqa: F401
 from retrograde.compiler.lower.functions.arguments import as_array
 from retrograde.compiler.lower.functions.products import dot
-from retrograde.compiler.lower.functions.python import VARIADIC, trip_count
+from retrograde.compiler.lower.functions.python import OF_CONSTANTS, VARIADIC, trip_count
 from retrograde.compiler.lower.functions.registry import HANDLERS, METHODS, call_function
 from retrograde.compiler.lower.functions.shape import transpose
 
-__all__ = ["HANDLERS", "METHODS", "VARIADIC", "as_array", "call_function", "dot", "transpose", "trip_count"]
+__all__ = [
+    "HANDLERS",
+    "METHODS",
+    "OF_CONSTANTS",
+    "VARIADIC",
+    "as_array",
+    "call_function",
+    "dot",
+    "transpose",
+    "trip_count",
+]

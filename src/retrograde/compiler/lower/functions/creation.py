@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.compiler.form import FLOAT, INT, Index, Operand, Type
+from retrograde.compiler.form import BOOL, FLOAT, INT, Index, Operand, Type
 from retrograde.compiler.lower.functions.arguments import as_array, dtype_of, shape_of
 from retrograde.compiler.lower.functions.python import trip_count
 from retrograde.compiler.lower.functions.registry import handles
@@ -17,6 +17,8 @@ from retrograde.compiler.lower.values import Lazy
 @handles(np.zeros)
 def zeros(lower: Indexing, shape: Any, dtype: Any = None) -> Any:
     type = FLOAT if dtype is None else dtype_of(lower, dtype)
+    if shape == ():
+        return 0.0 if type.kind in "fc" else 0
     return lower.alloc("w", shape_of(lower, shape), type, zero=True)
 
 
@@ -115,5 +117,9 @@ def linspace(lower: Indexing, start: Any, stop: Any, num: Any = 50) -> Any:
 
 
 @handles(np.eye, np.identity)
-def eye(lower: Indexing, N: Any) -> Any:
-    return Lazy((N, N), lambda index: lower.op("where", lower.op("==", index[0], index[1]), 1.0, 0.0), FLOAT)
+def eye(lower: Indexing, N: Any, dtype: Any = None) -> Any:
+    type = FLOAT if dtype is None else dtype_of(lower, dtype)
+    if type == BOOL:
+        return Lazy((N, N), lambda index: lower.op("==", index[0], index[1]), BOOL)
+    one, zero = (1.0, 0.0) if type.kind in "fc" else (1, 0)
+    return Lazy((N, N), lambda index: lower.op("where", lower.op("==", index[0], index[1]), one, zero), type)

@@ -12,7 +12,7 @@ from retrograde.compiler.form import Operand
 from retrograde.compiler.lower.functions.reductions import array_max, array_min
 from retrograde.compiler.lower.functions.registry import handles, truth
 from retrograde.compiler.lower.indexing import Indexing
-from retrograde.compiler.lower.values import Constant, Enumerated, Range, Zipped
+from retrograde.compiler.lower.values import Enumerated, Object, Range, Zipped
 
 
 @handles(len)
@@ -28,7 +28,7 @@ def length(lower: Indexing, obj: Any) -> Any:
 def range_of(lower: Indexing, start: Any, stop: Any = None, step: Any = 1) -> Any:
     low, high = (0, start) if stop is None else (start, stop)
     for bound in (low, high, step):
-        if lower.is_array(bound) or isinstance(bound, Constant | tuple) or lower.type_of(bound).kind not in "iub":
+        if lower.is_array(bound) or isinstance(bound, tuple | Object) or lower.type_of(bound).kind not in "iub":
             raise lower.refuse("range of something that is no integer", "int(n)")
     if type(step) is int and step == 0:
         raise lower.refuse("range() arg 3 must not be zero")
@@ -93,7 +93,7 @@ def extreme_of_arguments(lower: Indexing, name: str, args: list[Any]) -> Any:
         args = list(args[0])
     if len(args) == 1 and lower.is_array(args[0]) and len(lower.shape(args[0])) == 1:
         return array_max(lower, args[0]) if name == "max" else array_min(lower, args[0])
-    if any(lower.is_array(a) or isinstance(a, Constant | tuple) for a in args):
+    if any(lower.is_array(a) or isinstance(a, tuple | Object) for a in args):
         raise lower.refuse(f"{name} of something that is no number", f"np.{name}imum")
     result = args[0]
     for a in args[1:]:
@@ -111,3 +111,6 @@ VARIADIC: dict[Any, Callable[[Indexing, list[Any]], Any]] = {
     min: lambda lower, args: extreme_of_arguments(lower, "min", args),
     zip: zipped,
 }
+
+# Functions of dtypes, whose values are known when the function is compiled.
+OF_CONSTANTS = frozenset({np.finfo, np.iinfo, np.dtype, np.result_type, np.promote_types})

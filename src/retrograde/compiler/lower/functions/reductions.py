@@ -53,13 +53,15 @@ def array_std(lower: Indexing, a: Any, axis: Any = None, ddof: Any = 0, keepdims
 
 
 @handles(np.max, np.amax, methods="max")
-def array_max(lower: Indexing, a: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    return _reduced(lower, a, axis, keepdims, lambda shape, element: lower.fold_extreme(">", shape, element))
+def array_max(lower: Indexing, a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None) -> Any:
+    found = _reduced(lower, a, axis, keepdims, lambda shape, element: lower.fold_extreme(">", shape, element))
+    return found if initial is None else lower.elementwise("np.maximum", found, initial)
 
 
 @handles(np.min, np.amin, methods="min")
-def array_min(lower: Indexing, a: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    return _reduced(lower, a, axis, keepdims, lambda shape, element: lower.fold_extreme("<", shape, element))
+def array_min(lower: Indexing, a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None) -> Any:
+    found = _reduced(lower, a, axis, keepdims, lambda shape, element: lower.fold_extreme("<", shape, element))
+    return found if initial is None else lower.elementwise("np.minimum", found, initial)
 
 
 @handles(np.all, methods="all")

@@ -21,6 +21,34 @@ def transpose(lower: Indexing, a: Any) -> Any:
     return lower.transposed(a)
 
 
+@handles(np.swapaxes, methods="swapaxes")
+def swapaxes(lower: Indexing, a: Any, axis1: Any, axis2: Any) -> Any:
+    n = len(lower.shape(a))
+    if n > 2 or type(axis1) is not int or type(axis2) is not int:
+        raise lower.refuse("axes swapped in an array of more than two axes", "a loop")
+    return a if (axis1 - axis2) % n == 0 else transpose(lower, a)
+
+
+@handles(np.matrix_transpose)
+def matrix_transpose(lower: Indexing, x: Any) -> Any:
+    return swapaxes(lower, x, -1, -2)
+
+
+@handles(np.shape)
+def shape(lower: Indexing, a: Any) -> Any:
+    return tuple(lower.shape(as_array(lower, a)))
+
+
+@handles(np.ndim)
+def ndim(lower: Indexing, a: Any) -> Any:
+    return len(lower.shape(as_array(lower, a)))
+
+
+@handles(np.size)
+def size(lower: Indexing, a: Any) -> Any:
+    return lower.size_of(lower.shape(as_array(lower, a)))
+
+
 @handles(np.ravel, methods="ravel flatten")
 def ravel(lower: Indexing, a: Any) -> Any:
     return reshape(lower, a, -1)
