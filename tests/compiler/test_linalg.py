@@ -38,7 +38,7 @@ def determinant(a):
 
 def test_the_determinant_of_a_singular_matrix_raises():
     for a in (np.ones((3, 3)), np.diag([1.0, 1.0, 1e-9])):
-        with pytest.raises(np.linalg.LinAlgError, match="[Ss]ingular"):
+        with pytest.raises(np.linalg.LinAlgError, match=r"[Ss]ingular"):
             pulled(determinant, a)
 
 
