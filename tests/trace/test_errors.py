@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 import pickle
 import traceback
 import warnings
@@ -13,6 +14,7 @@ from truth import differences
 
 import retrograde as rg
 from retrograde import errors, gradient, jvp
+from retrograde.errors import ConversionError
 
 TREE = {
     "ScalarError": TypeError,
@@ -315,3 +317,40 @@ def test_filters_of_warnings_go_by_the_users_module():
         warnings.simplefilter("error")
         with pytest.raises(RuntimeWarning):
             gradient(f, 0.0)
+
+
+VECTOR = np.array([1.0, 2.0, 3.0])
+
+# --- compiled code -----------------------------------------------------------------------------------------------
+
+
+def test_elements_cannot_be_deleted_in_the_words_of_numpy():
+    for y in (VECTOR, np.ones(3)):
+        with pytest.raises(ValueError, match="cannot delete array elements"):
+            gradient(lambda x, y=y: operator.delitem(x * y, 0), VECTOR)
+    with pytest.raises(TypeError, match="support item deletion"):
+        gradient(lambda x: operator.delitem(x, 0), 1.0)
+
+
+@pytest.mark.parametrize("name", ["brentq", "bisect", "ridder", "root_scalar"])
+def test_a_compiled_search_for_a_root_raises_the_error_of_the_conversion(name):
+    optimize = pytest.importorskip("scipy.optimize")
+    how = {"bracket": (0.0, 3.0)} if name == "root_scalar" else {"a": 0.0, "b": 3.0}
+    search = getattr(optimize, name)
+    with pytest.raises(ConversionError, match=r"float\(x\) in search\(\.\.\.\) would lose the derivative"):
+        gradient(lambda x: search(lambda s: s * s - x, **how), 2.0)
+
+
+@pytest.mark.parametrize("make", [np.frombuffer, lambda x: np.ndarray((3,), buffer=x), memoryview])
+def test_what_wants_the_bytes_of_an_array_is_told_of_views(make):
+    with pytest.raises(TypeError) as caught:
+        gradient(lambda x: np.sum(make(x)), VECTOR)
+    assert "no traced values" in caught.value.__notes__[0] or "plain numbers and arrays" in caught.value.__notes__[0]
+
+
+def test_a_function_of_numba_is_told_of_compile():
+    numba = pytest.importorskip("numba")
+    jitted = numba.njit(lambda a: a[0] * a[1])
+    with pytest.raises(TypeError) as caught:
+        gradient(lambda x: jitted(x), VECTOR)
+    assert "1. retrograde.compile(jitted), which has native derivatives" in caught.value.__notes__[0]

@@ -35,7 +35,7 @@ from retrograde import (
     withgradient,
     withjacobian,
 )
-from retrograde.trace import writing
+from retrograde.trace import memory
 
 # --- keys --------------------------------------------------------------------------------------------------------
 
@@ -1606,13 +1606,13 @@ def test_a_loop_of_writes_copies_the_array_a_few_times_and_not_once_a_write(writ
     writes, size = 30, 2_000
     x = np.linspace(0.0, 1.0, size)
     copies = []
-    copied = writing.copied
+    copied = memory.copied
 
     def counted(array):
         copies.append(array.size)
         return copied(array)
 
-    monkeypatch.setattr(writing, "copied", counted)
+    monkeypatch.setattr(memory, "copied", counted)
 
     def f(x):
         _HELD[0] = x[1:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import importlib
 import math
 import sys
@@ -114,7 +115,7 @@ def test_another_thread_gets_plain_arrays_of_it_meanwhile(module):
 
     def f(x):
         y = module.smooth(x)
-        thread = threading.Thread(target=work)
+        thread = threading.Thread(target=contextvars.Context().run, args=(work,))
         thread.start()
         thread.join()
         return y

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from truth import agree, close
 
+import retrograde as rg
 from retrograde import (
     HashError,
     Params,
@@ -844,31 +845,53 @@ def test_parameters_in_a_pool_are_the_leaves_of_the_transform():
     close(grads[W], 2 * X)
 
 
-def test_a_bare_thread_computes_on_traced_values_and_its_arrays_are_right_or_raise():
+def test_a_thread_that_the_function_starts_works_as_the_function_itself():
+    class Worker(threading.Thread):
+        def __init__(self, x):
+            super().__init__(name="worker")
+            self.x = x
+
+        def run(self):
+            self.out = np.zeros(2)
+            self.out[0] = self.x[0] * self.x[1]
+
     def f(x):
-        results, errors = [], []
+        results = []
 
-        def work():
-            try:
-                out = np.zeros(2)
-                out[0] = x[0] * x[1]
-                results.append(out[0] * x[2])
-            except Exception as error:
-                errors.append(error)
+        def work(factor):
+            out = np.zeros(2)
+            out[0] = x[0] * x[1] * factor
+            results.append(out[0] * x[2])
 
-        thread = threading.Thread(target=work)
+        threads = [threading.Thread(target=work, args=(factor,)) for factor in (1.0, 2.0)] + [Worker(x)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return results[0] + results[1] + threads[2].out[0]
+
+    agree(f, X)
+    assert "run" not in vars(Worker(X))
+
+    def of_parameters():
+        loss = []
+        thread = threading.Thread(target=lambda: loss.append(W * W))
         thread.start()
         thread.join()
-        if errors:
-            raise errors[0]
-        return results[0]
+        return loss[0]
 
-    try:
-        (x_bar,) = gradient(f, X)
-    except (TypeError, ValueError) as error:
-        assert "setting an array element" in str(error)  # noqa: PT017
-    else:
-        close(x_bar, [X[1] * X[2], X[0] * X[2], X[0] * X[1]])
+    W = param(3.0)
+    assert gradient(of_parameters, Params([W]))[W] == 6.0
+
+    def started_in_ignore(x):
+        seen = []
+        with rg.ignore():
+            thread = threading.Thread(target=lambda: seen.append(float(x[0])))
+            thread.start()
+        thread.join()
+        return x[0] * seen[0]
+
+    close(gradient(started_in_ignore, X)[0], [X[0], 0.0, 0.0])
 
     def in_context(x):
         results = []

@@ -12,9 +12,9 @@ from retrograde.errors import SeedError
 from retrograde.reverse.params import Grads, Params
 from retrograde.reverse.tape import Tape
 from retrograde.trace.handle import is_traced, like_of, shape_of
+from retrograde.trace.memory import copied
 from retrograde.trace.running import interruptible
 from retrograde.trace.structure import Inputs, finished, flatten, leaves_like, unflatten
-from retrograde.trace.writing import copied
 
 
 @interruptible

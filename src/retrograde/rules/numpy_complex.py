@@ -89,10 +89,10 @@ composed(np.angle, angle_body, at=[*AWAY_FROM_ZERO, call(complex_(-1, -0.2, 3), 
 def real_if_close_body(a: Any, tol: float = 100) -> Any:
     """`tol` above 1 counts in machine epsilons of the dtype."""
     if not np.iscomplexobj(a):
-        return np.positive(a)
+        return a if isinstance(a, np.ndarray) else np.asarray(a)  # the array itself, whose memory it shares
     if tol > 1:
         tol = float(np.finfo(a.dtype).eps) * tol
-    return np.real(a) if np.all(np.absolute(np.imag(a)) < tol) else np.positive(a)
+    return np.real(a) if np.all(np.absolute(np.imag(a)) < tol) else a
 
 
 composed(

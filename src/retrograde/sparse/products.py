@@ -17,6 +17,7 @@ from retrograde.rules.numpy_einsum import explicit, read
 from retrograde.sparse.families import Case, Family, core
 from retrograde.sparse.sets import Numbers, Sets
 from retrograde.trace.handle import plain
+from retrograde.trace.sparse_matrices import lines
 
 
 def einsum(case: Case) -> Any:
@@ -24,6 +25,30 @@ def einsum(case: Case) -> Any:
     operands = [_factor(case, case.binding.args[place], place) for place in places]
     labels, output = explicit(subscripts, tuple(np.ndim(factor.numbers) for factor in operands))
     return contracted(case.sets, labels, output, operands)
+
+
+def by_rows(case: Case) -> Any:
+    """A sparse matrix times an array: of the stored numbers, zeros or not. Exact."""
+    indices, indptr = case.binding.args[1:3]
+    return _stored(case, lines(indptr), np.asarray(indices))
+
+
+def by_columns(case: Case) -> Any:
+    """Exact."""
+    indices, indptr = case.binding.args[1:3]
+    return _stored(case, np.asarray(indices), lines(indptr))
+
+
+def _stored(case: Case, rows: Any, columns: Any) -> Any:
+    y, (of_data, of_x) = case.y, case.numbers
+    rest = math.prod(np.shape(y)[1:])
+    places = rows[:, None] * rest + np.arange(rest)
+    members = np.zeros(places.shape, int)
+    if of_x is not None:
+        members = np.reshape(of_x, (-1, rest))[columns]
+    if of_data is not None:
+        members = case.sets.union(members, np.asarray(of_data)[:, None])
+    return case.sets.grouped(members, places, y.size).reshape(y.shape)
 
 
 class Factor:

@@ -21,6 +21,7 @@ from retrograde.sparse import families as of
 from retrograde.sparse import products
 from retrograde.sparse.families import Family
 from retrograde.trace.creation import stacked
+from retrograde.trace.sparse_matrices import by_columns, by_rows
 
 # Nothing is in these patterns that is not in the function.
 EXACT: dict[Any, Family] = {
@@ -71,6 +72,8 @@ EXACT: dict[Any, Family] = {
     np.multiply.outer: products.every_pair,
     np.kron: products.kron,
     np.einsum: products.einsum,
+    by_rows: products.by_rows,
+    by_columns: products.by_columns,
     np.convolve: products.convolve,
     np.correlate: products.correlate,
     # Lines and matrices in which everything depends on everything.

@@ -33,7 +33,10 @@ class Attributes:
     if TYPE_CHECKING:
         primal: Any
 
+        level: Any
+
         def without_derivatives(self) -> Any: ...
+        def lent(self) -> Any: ...
 
         def is_free(self) -> bool: ...
         def __getitem__(self, key: Any) -> Any: ...
@@ -309,6 +312,8 @@ class Flat:
 # What arrays (and numbers) have beyond this. It would hand out the memory itself, or a plain value; so only those have
 # it that are plain in truth, and integers, which stay what they are.
 _ELSEWHERE = {
+    "__dlpack__": "data(x), the plain value, for a library that only reads",
+    "__dlpack_device__": "data(x), the plain value, for a library that only reads",
     "byteswap": "data(x).byteswap()",
     "ctypes": "data(x).ctypes, for compiled code that only reads; primitive, to give that code a derivative rule",
     "data": "data(x), Retrograde's function: the plain value",
@@ -329,7 +334,7 @@ _ELSEWHERE = {
 
 def _missing(name: str, way: str) -> property:
     def missing(self: Any) -> Any:
-        value = self.without_derivatives()
+        value = self.lent() if self.level.depth < 0 else self.without_derivatives()
         held = getattr(value, name)  # Python's own error, where the value has no such attribute
         if self.is_free() or isinstance(value, int | np.integer):
             return held

@@ -65,7 +65,8 @@ def frame_of_user(start: FrameType | None = None) -> FrameType | None:
 def frame_of_operator(start: FrameType) -> FrameType | None:
     """The frame of the code in which an operator stands, above `start`."""
     frame = frame_of_user(start)
-    if frame is not None and frame.f_globals.get("__name__") == f"{_PACKAGE}.trace.operators":
+    # Two, where an operator is used for the first time.
+    while frame is not None and frame.f_globals.get("__name__") == f"{_PACKAGE}.trace.operators":
         frame = frame_of_user(frame.f_back)
     return frame
 

@@ -28,15 +28,9 @@ class ConstantLevel(Level):
         self.number = int  # nothing counts nodes here
 
     def follow(self, y: Any, node: Node) -> Any:
-        if type(y) is np.ndarray and y.dtype.kind in "fc":
-            # What is computed by operators of arrays that a function made, it has made as well: `2.0 * np.eye(3)`.
-            context = CONTEXT.get()
-            if context.levels and not (context.ignored and ignored_depth(context) >= 0):
-                frame = frame_of_operator(sys._getframe(2))  # above that of the generated function
-                if frame is None or wants_plain_arrays(frame):
-                    return y
-                if statement_of(frame) is Statement.OPERATOR:
-                    return constant(y)
+        if type(y) is np.ndarray and node[1].rule is not None:
+            # The caller is a generated function.
+            return of_constants(y, node[1].rule.function.__name__, sys._getframe(2))
         return y
 
     def apply(self, binding: Binding, active: list[Operand]) -> Any:
@@ -86,6 +80,35 @@ def writable(array: Any, frame: FrameType | None, *names: str) -> Any:
     if frame is None or not is_calling(frame, names) or wants_plain_arrays(frame):
         return array
     return constant_here(array)
+
+
+def of_constants(y: Any, name: str, start: FrameType | None = None) -> Any:
+    """What a function of this name has computed of constants: `2.0 * np.eye(3)`, `np.exp(np.zeros(3))`.
+
+    Who made those has made that as well; traced values can be written to it.
+
+    Args:
+        start: a frame of this package above which the caller is looked for.
+    """
+    start = start or sys._getframe(1)
+    if type(y) is list or type(y) is tuple:
+        return type(y)(of_constants(part, name, start) for part in y)
+    if type(y) is not np.ndarray or y.dtype.kind not in "fc":
+        return y
+    context = CONTEXT.get()
+    if context.levels and not (context.ignored and ignored_depth(context) >= 0):
+        frame = frame_of_operator(start)
+        if (
+            frame is not None
+            and (statement_of(frame) is Statement.OPERATOR or is_calling(frame, (name, _BUILTINS.get(name, name))))
+            and not wants_plain_arrays(frame)
+        ):
+            return constant_here(y)
+    return y
+
+
+# What Python calls functions of NumPy's.
+_BUILTINS = {"absolute": "abs", "rint": "round"}
 
 
 def released(x: Any) -> Any:

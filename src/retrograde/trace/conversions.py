@@ -27,6 +27,7 @@ class Conversions:
         memory: Any
 
         def without_derivatives(self) -> Any: ...
+        def lent(self) -> Any: ...
 
         link: Any
         ndim: Any
@@ -75,8 +76,9 @@ class Conversions:
             "np.array([...]) around a list that a NumPy function is given, np.sin(np.array([a, b])); outside of "
             "transforms np.stack([...])",
         )
-        value = np.asarray(value, dtype=dtype)
-        return value.copy() if copy else value
+        if copy:
+            return np.array(value, dtype=dtype)
+        return np.asarray(self.lent() if self.level.depth < 0 else value, dtype=dtype)
 
     def release(self, what: str, *ways: str) -> Any:
         """The plain value where nothing is lost by that: inside `ignore()`, and for values without a derivative."""

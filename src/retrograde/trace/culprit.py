@@ -151,6 +151,10 @@ def _instead(culprit: Culprit, ways: tuple[str, ...], is_array: bool) -> list[st
         return [_RANDOM, _own_rule(text)]
     if function is np.vectorize or isinstance(function, np.vectorize):
         return ["a loop: np.array([f(v) for v in x])"]
+    if function in _BUFFERS:
+        return [f"x itself, x.reshape(...), x.view() or a slice, which share memory, too, in place of {text}(x)"]
+    if hasattr(function, "py_func"):
+        return [f"retrograde.compile({text}), which has native derivatives, too", f"{text}.py_func(x)", _own_rule(text)]
     early = _early(function, name)
     if early is not None:
         return [early]
@@ -181,6 +185,8 @@ def _early(function: Any, name: str) -> str | None:
         "taken over as an attribute of its module only"
     )
 
+
+_BUFFERS = (np.ndarray, np.frombuffer, memoryview, bytes, bytearray)
 
 _STATISTICS = {
     "fmean": "np.mean",

@@ -47,6 +47,14 @@ class Traced(Attributes, Conversions):
         """The present value, as a handle of its own that later writes do not reach."""
         return make(self.primal, self.link, self.level)
 
+    def lent(self) -> Any:
+        """The plain value of a constant, for others to keep: they see later writes, as those of NumPy do."""
+        if type(self.primal) is not np.ndarray:
+            return self.primal
+        from retrograde.trace.memory import lend  # which needs this class
+
+        return lend(self)
+
     def owned(self) -> Traced:
         """The same, without a hold on the memory of the array that a view is a part of."""
         return self.reading()
@@ -103,7 +111,7 @@ def data(x: Any) -> Any:
     """
     if type(x) not in HANDLES:
         return x
-    x = plain(x)
+    x = x.lent() if x.level.depth < 0 else plain(x)
     if isinstance(x, np.ndarray) and type(x) not in HANDLES:
         x = x.view()
         x.flags.writeable = False

@@ -15,6 +15,7 @@ from retrograde.trace.constant import CONSTANT, constant, constant_here
 from retrograde.trace.creation import array_of
 from retrograde.trace.handle import HANDLES, MAPPED, VIEWS, Traced, like_of, make, plain
 from retrograde.trace.keys import BatchedKey, fixed_key
+from retrograde.trace.memory import is_lent
 from retrograde.trace.operators import NUMBERS
 from retrograde.trace.views import is_same_part, shares_memory, view_of
 from retrograde.trace.writing import READ, READ_ONE, Path, follow, write
@@ -119,6 +120,12 @@ def setitem(x: Any, key: Any, value: Any) -> None:
         setitem(x, ..., dispatch(numpy_indexing.placed, (x, key, value), {}))
 
 
+def delitem(x: Any, key: Any) -> None:
+    """`del x[key]`, which arrays and numbers refuse in NumPy's words."""
+    value = plain(x)
+    del (value.view() if isinstance(value, np.ndarray) else value)[key]
+
+
 def _is_mask(key: Any, x: Traced) -> bool:
     """Whether a key is one mask of the whole array: the only one that NumPy follows without a look at the memory."""
     if type(key) is tuple and len(key) == 1:
@@ -163,7 +170,7 @@ def _replace(x: Traced, value: Any) -> None:
     """`x[...] = value` for a value of the same shape and dtype that was computed just now."""
     same_kind = type(x) is Traced and type(value) is Traced and value.level is x.level
     # In-place operators leave an array as it lies in memory.
-    if not same_kind or _layout(x) != _layout(value):
+    if not same_kind or _layout(x) != _layout(value) or is_lent(x):
         setitem(x, ..., value)
         return
     x.primal = value.primal
@@ -198,6 +205,7 @@ def _in_place(operate: Callable[[Any, Any], Any]) -> Callable[[Traced, Any], Any
 def _install() -> None:
     setattr(Traced, "__getitem__", getitem)
     setattr(Traced, "__setitem__", setitem)
+    setattr(Traced, "__delitem__", delitem)
     setattr(Traced, "__iter__", iterate)
     names = "add sub mul truediv floordiv mod pow matmul and_ or_ xor lshift rshift"
     for name in names.split():

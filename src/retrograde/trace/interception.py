@@ -27,14 +27,14 @@ from numpy.polynomial import polyutils
 
 from retrograde.rules.numpy_indexing import take_body
 from retrograde.rules.table import RULES, Elementwise
-from retrograde.trace import early_bound, fourier, special
+from retrograde.trace import early_bound, fourier, sparse_matrices, special
 from retrograde.trace import level as levels
 from retrograde.trace.call import dispatch
 from retrograde.trace.callers import calling_frame
 from retrograde.trace.constant import CONSTANT, writable
 from retrograde.trace.creation import array_of, contains_traced
 from retrograde.trace.elements import vectorize_call, vectorized
-from retrograde.trace.handle import HANDLES, MAPPED, contents, data, plain
+from retrograde.trace.handle import HANDLES, MAPPED, VIEWS, contents, data, plain
 from retrograde.trace.operators import binary, unary
 from retrograde.trace.striding import strided
 from retrograde.trace.undecided import undecided
@@ -121,7 +121,7 @@ def _array(
     x = _laid_out(x, order)
     if ndmin > x.ndim:
         x = np.reshape(x, (1,) * (ndmin - x.ndim) + x.shape)
-    return _for_caller(x, "array")
+    return _for_caller(x, "array", x is not object)
 
 
 def _as_array_replacement(
@@ -147,7 +147,8 @@ def _as_array_replacement(
     if x.ndim == 0:
         # Contiguous arrays have an axis.
         x = np.reshape(x, original(0.0).shape)
-    return _for_caller(_laid_out(x, _LAYOUTS.get(original.__name__, order)), original.__name__)
+    x = _laid_out(x, _LAYOUTS.get(original.__name__, order))
+    return _for_caller(x, original.__name__, x is not a)
 
 
 @_replaces(np, "require", _numpy)
@@ -164,11 +165,16 @@ for _name in ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray"):
     _replaces(np, _name, _numpy)(_as_array_replacement)
 
 
-def _for_caller(x: Any, name: str) -> Any:
+def _for_caller(x: Any, name: str, is_new: bool) -> Any:
     """A constant array as the caller of the function `name` needs it: plain, or ready to be written to."""
-    array = x.primal if type(x) in HANDLES and x.level is CONSTANT else x
+    if type(x) not in HANDLES or x.level is not CONSTANT:
+        return writable(x, calling_frame(name), name)
+    array = x.primal
     made = writable(array, calling_frame(name), name)
-    return x if type(made) in HANDLES and array is not x else made
+    if type(made) in HANDLES:
+        return x
+    # Plain, and its memory is that of an array which may become traced, unless it was made for this call.
+    return array if is_new and type(x) not in VIEWS else x.lent()
 
 
 def _laid_out(x: Any, order: Any) -> Any:
@@ -568,10 +574,30 @@ def _submit_in_context(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
     return _submit(self, contextvars.copy_context().run, fn, *args, **kwargs)
 
 
+_start = threading.Thread.start
+# Whose threads wait for work of everybody, who hands his context on with it.
+_POOLS = ("concurrent.futures", "multiprocessing", "joblib")
+
+
+def _start_in_context(self: threading.Thread) -> None:
+    """`Thread.start`, whose target knows the levels, parameters and `ignore` blocks of the thread that starts it."""
+    target = getattr(self, "_target", None)
+    if not str(getattr(target, "__module__", None)).startswith(_POOLS):
+        context, run = contextvars.copy_context(), self.run
+
+        def run_in_context() -> None:
+            del self.run  # type: ignore[method-assign]
+            context.run(run)
+
+        self.run = run_in_context  # type: ignore[method-assign]
+    _start(self)
+
+
 # Modules of SciPy that somebody may import some day, with what makes their replacements then.
 _AWAITED: dict[str, Callable[[Any], dict[str, Any]]] = {
     "scipy.special": special.replacements,
     "scipy.fft": fourier.replacements,
+    "scipy.sparse": sparse_matrices.replacements,
 }
 _noticing = threading.Lock()
 
@@ -587,6 +613,8 @@ def _notice_scipy() -> None:
             if replacements is None:
                 continue
             table = replacements(module)
+            if not table:
+                continue
             _originals.update((id(function.original), function) for function in table.values())
             _switches.append(_switch(vars(module), table))
             _found.clear()
@@ -620,6 +648,7 @@ def install() -> None:
     if "numba.core.dispatcher" in sys.modules:
         _let_numba_compile()
     thread.ThreadPoolExecutor.submit = _submit_in_context  # type: ignore[method-assign]
+    threading.Thread.start = _start_in_context  # type: ignore[method-assign]
     # A growing tape is all alive: collections find nothing and cost as much as the program itself.
     global _thresholds
     _thresholds = gc.get_threshold()
@@ -630,6 +659,7 @@ def uninstall() -> None:
     """Put the originals back. Called when the last transform has ended."""
     global _thresholds
     thread.ThreadPoolExecutor.submit = _submit  # type: ignore[method-assign]
+    threading.Thread.start = _start  # type: ignore[method-assign]
     np.vectorize.__call__ = vectorize_call  # type: ignore[method-assign]
     if _thresholds is not None:
         gc.set_threshold(*_thresholds)

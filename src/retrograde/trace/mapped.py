@@ -19,10 +19,11 @@ from retrograde.trace import protocols, views
 from retrograde.trace.call import highest_level
 from retrograde.trace.handle import HANDLES, MAPPED, VIEWS, Traced, contents, make, plain
 from retrograde.trace.indexing import getitem, setitem
+from retrograde.trace.memory import owned
 from retrograde.trace.protocols import array_function, array_ufunc
 from retrograde.trace.views import View
 from retrograde.trace.write_functions import at
-from retrograde.trace.writing import follow, owned
+from retrograde.trace.writing import follow
 
 _LOOP = "np.stack([f(x) for x in xs]), a loop over the examples in place of vmap"
 

@@ -12,7 +12,7 @@ from retrograde.errors import MissingRuleError, UnsupportedArgumentError
 from retrograde.rules.table import RULES, NoGradient
 from retrograde.trace.call import call, dispatch
 from retrograde.trace.callers import calling_frame
-from retrograde.trace.constant import CONSTANT, writable
+from retrograde.trace.constant import CONSTANT, of_constants, writable
 from retrograde.trace.elements import called_on_objects, takes_objects
 from retrograde.trace.handle import HANDLES, Traced, plain
 from retrograde.trace.indexing import check_apart
@@ -130,7 +130,7 @@ def _call(self: Traced, function: Any, args: tuple[Any, ...], kwargs: dict[str, 
     if self.level is CONSTANT:
         y = _of_constants(function, args, kwargs)
         if y is not _UNKNOWN:
-            return y
+            return of_constants(y, function.__name__)
     if function in RULES:
         return call(function, args, kwargs)
     return _without_rule(function, args, kwargs)
@@ -184,11 +184,18 @@ def _of_constants(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
             return _UNKNOWN
         kwargs = {name: _plain_tree(value) for name, value in kwargs.items()}
     y = function(*plain_args, **kwargs)
-    for part in y if type(y) is list or type(y) is tuple else (y,):
-        # A new array has memory of its own, or (seldom) is an argument as it came.
-        if type(part) is np.ndarray and (part.base is not None or any(part is x for x in plain_args)):
-            return _UNKNOWN
-    return y
+    return y if _is_new(y, (plain_args, [*kwargs.values()])) else _UNKNOWN
+
+
+def _is_new(y: Any, given: Any) -> bool:
+    """Whether the arrays of a result have memory of their own; seldom one is an argument as it came."""
+    if type(y) is np.ndarray:
+        return y.base is None and not _contains(given, y)
+    return not isinstance(y, list | tuple) or all(_is_new(part, given) for part in y)
+
+
+def _contains(tree: Any, array: Any) -> bool:
+    return tree is array or (isinstance(tree, list | tuple) and any(_contains(part, array) for part in tree))
 
 
 def _without_rule(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -38,6 +38,9 @@ def run(level: Level, work: Callable[[], Any], f: Callable[..., Any], leaves: di
         replace_in_globals(f)
         return work()
     except Exception as error:
+        cause = error.__cause__
+        if isinstance(error, SystemError) and isinstance(cause, RetrogradeError):
+            raise cause from None  # compiled code went on after a conversion had raised
         if not _is_wrong_call(error, f, leaves is not None):
             _explain(error, bool(level.borrowed))
         raise
@@ -116,8 +119,8 @@ def _is_foreign(error: Exception) -> bool:
     text = str(error)
     if any(handle.__name__ in text for handle in HANDLES) or isinstance(error, struct.error):
         return True
-    if isinstance(error, SystemError) and isinstance(error.__cause__ or error.__context__, RetrogradeError):
-        return True  # compiled code that went on after a conversion had raised
+    if text.startswith("can't unbox "):
+        return True  # numba
     frame = _innermost(error)
     return (
         text.startswith("Object of type ")

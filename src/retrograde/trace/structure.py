@@ -222,7 +222,7 @@ def finished(x_bar: Any, primal: Any) -> Any:
     """
     if type(x_bar) in HANDLES:
         is_number = isinstance(plain(primal), np.ndarray) and not isinstance(plain(x_bar), np.ndarray)
-        return np.reshape(x_bar, ()) if is_number else x_bar
+        return np.copy(x_bar) if is_number else x_bar  # np.reshape leaves a number of NumPy's a number
     primal = plain(primal)
     if isinstance(primal, np.ndarray):
         dtype = like_of(primal)[1]

@@ -17,8 +17,9 @@ from retrograde.errors import MutationError
 from retrograde.trace.constant import CONSTANT, released
 from retrograde.trace.handle import HANDLES, MAPPED, SIMPLE, VIEWS, Traced, like_of, make
 from retrograde.trace.level import Level
+from retrograde.trace.memory import copied, is_lent, lend, owned, owner_of
 from retrograde.trace.structure import map_leaves
-from retrograde.trace.writing import NOWHERE, READ, Path, Step, follow, owned
+from retrograde.trace.writing import NOWHERE, READ, Path, Step, follow
 
 
 class View(Traced):
@@ -79,6 +80,9 @@ class View(Traced):
         self.read = make(owned(self.memory), node, level)
         self.version = link
         return self.read
+
+    def lent(self) -> Any:
+        return follow(lend(self.base), self.path)
 
     def owned(self) -> Traced:
         level = self.level
@@ -167,7 +171,8 @@ def snapshot(x: Any) -> Any:
     if kind not in HANDLES:
         return x
     if x.level is CONSTANT:
-        return x.primal
+        # Of memory that others have, too, a copy: writes to it are made in place.
+        return copied(x.primal) if is_lent(x.base if kind in VIEWS else x) else x.primal
     return x.reading()
 
 
@@ -185,8 +190,8 @@ def kept(x: Any, level: Level) -> Any:
     if x.nbytes <= _SMALL or level.borrowed is None:
         return x.copy(order="K")
     arrays = [x]
-    while isinstance(arrays[-1].base, np.ndarray):
-        arrays.append(arrays[-1].base)
+    while isinstance(owner := owner_of(arrays[-1]), np.ndarray):
+        arrays.append(owner)
     if arrays[-1].nbytes > x.nbytes:
         return x.copy(order="K")
     for array in arrays:

@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import byte_bounds
 
 from retrograde.errors import MutationError
 from retrograde.rules.numpy_indexing import add_at, may_repeat, scatter
@@ -35,7 +33,8 @@ from retrograde.trace.handle import (
 )
 from retrograde.trace.keys import fixed_key
 from retrograde.trace.level import CONTEXT, Node, set_aside, some_are_asked
-from retrograde.trace.ops import HELD_AS_BASE, LEAF, Op, deposit, fit, no_push
+from retrograde.trace.memory import check_not_lent, is_exclusive, owned, part_from_others
+from retrograde.trace.ops import LEAF, Op, deposit, fit, no_push
 from retrograde.trace.places import places_of
 
 # A path leads from an array to a view of it, step by step: `np.transpose`, then `operator.itemgetter(0)`.
@@ -127,36 +126,12 @@ def _write_primal(x: Traced, path: Path, key: Any, value: Any) -> None:
             # The sum of a sweep over an array without axes is a number.
             x.primal = np.array(lower)
         del lower
-        if not _is_exclusive(x):
-            x.primal = copied(x.primal)
+        if not is_exclusive(x):
+            part_from_others(x)
         if path:
             write_part(x.primal, path, key, value)
         else:
             x.primal[key] = value
-
-
-def copied(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A copy that lies in memory as `x` does: where NumPy makes a view of x and where a copy must stay the same."""
-    if x.flags.c_contiguous or x.flags.f_contiguous:
-        return x.copy(order="K")
-    low, high = byte_bounds(x)
-    if not x.nbytes <= high - low <= _LOOSEST * x.nbytes:
-        # Elements that share memory must be apart in a copy; a thin slice of something large is not worth its gaps.
-        return x.copy(order="K")
-    memory = np.empty(high - low, np.uint8)
-    new = np.ndarray(x.shape, x.dtype, memory, x.__array_interface__["data"][0] - low, x.strides)
-    new[...] = x
-    return new
-
-
-_LOOSEST = 8
-
-
-def owned(x: Any) -> Any:
-    """A value in memory of its own, which lies as it did."""
-    if type(x) is np.ndarray:
-        return copied(x)
-    return x.owned() if type(x) in HANDLES else x
 
 
 def write_part(whole: np.ndarray[Any, Any], path: Path, key: Any, value: Any) -> None:
@@ -191,6 +166,8 @@ def _places(whole: np.ndarray[Any, Any], path: Path, key: Any) -> tuple[Path, An
 
 def _raise_to(x: Traced, level: Any) -> None:
     """Make `x` a variable of a deeper level, in place. To that level its contents are constants so far."""
+    if x.level is CONSTANT:
+        check_not_lent(x)
     if level.maps:
         level.spread_in_place(x)
         return
@@ -228,25 +205,6 @@ def _check_recordable(level: Any) -> None:
             "write into a copy: x = np.copy(x)",
             "return the new values instead",
         )
-
-
-# --- who else holds the buffer ---------------------------------------------------------------------------------------
-
-
-def _count(x: Traced) -> int:
-    return getrefcount(x.primal)
-
-
-_EXCLUSIVE = _count(constant(np.zeros(1)))
-
-
-def _is_exclusive(x: Traced) -> bool:
-    """Whether a plain primal is held by this handle alone and may be changed in place."""
-    if _count(x) != _EXCLUSIVE or not x.primal.flags.writeable:
-        return False
-    base = x.primal.base
-    # The memory that `copied` made belongs to the array alone.
-    return base is None or (type(base) is np.ndarray and base.base is None and getrefcount(base) == HELD_AS_BASE)
 
 
 # --- cotangents that a sweep owns --------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from retrograde.batch.arguments import array
 from retrograde.batch.table import by_body, mapped
+from retrograde.trace.sparse_matrices import by_columns, by_rows
 
 
 @mapped(np.matmul, np.linalg.matmul)
@@ -57,6 +58,34 @@ def _as_matrix(level: Any, x: Any, ndim: int, place: int) -> Any:
     if x.ndim == 1:
         x = np.expand_dims(x, place)
     return level.aligned(x, ndim)
+
+
+@mapped(by_rows, by_columns)
+def _sparse(function: Any, level: Any, data: Any, indices: Any, indptr: Any, shape: Any, x: Any) -> Any:
+    x = array(x)
+    if level.holds(data):
+        # One matrix an example: their numbers one behind the other, as those of a matrix with blocks on its diagonal.
+        return _of_blocks(function, level, data.primal, indices, indptr, shape, x)
+    # All examples are columns of one matrix.
+    raw = np.moveaxis(x.primal, 0, -1)
+    y = function(data, indices, indptr, shape, np.reshape(raw, (shape[1], -1)))
+    return np.moveaxis(np.reshape(y, (shape[0], *raw.shape[1:])), -1, 0)
+
+
+def _of_blocks(function: Any, level: Any, data: Any, indices: Any, indptr: Any, shape: Any, x: Any) -> Any:
+    n, (rows, columns), stored = level.size, shape, len(indices)
+    across = columns if function is by_rows else rows
+    indices = (np.asarray(indices) + across * np.arange(n)[:, None]).ravel()
+    ends = (np.asarray(indptr)[1:] + stored * np.arange(n)[:, None]).ravel()
+    raw = x.primal if level.holds(x) else np.broadcast_to(x, (n, *x.shape))
+    y = function(
+        np.reshape(data, -1),
+        indices,
+        np.concatenate([np.zeros(1, ends.dtype), ends]),
+        (n * rows, n * columns),
+        np.reshape(raw, (n * columns, *raw.shape[2:])),
+    )
+    return np.reshape(y, (n, rows, *raw.shape[2:]))
 
 
 @by_body(np.dot)

@@ -1,0 +1,147 @@
+"""Who else holds the memory of an array that is written to.
+
+It is asked of reference counts, and only at a write. Residuals and other handles need the old contents: for them a
+write copies. Plain arrays that others have been given by an array which is constant so far share its memory, as in
+NumPy, and must see the write: for them it is made in place, and refused where plain memory cannot hold it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+
+from retrograde.errors import MutationError, callers_frame, user_frame
+from retrograde.trace.handle import HANDLES, Traced
+from retrograde.trace.ops import HELD_AS_BASE
+
+
+def copied(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A copy that lies in memory as `x` does: where NumPy makes a view of x and where a copy must stay the same."""
+    if x.flags.c_contiguous or x.flags.f_contiguous:
+        return x.copy(order="K")
+    low, high = byte_bounds(x)
+    if not x.nbytes <= high - low <= _LOOSEST * x.nbytes:
+        # Elements that share memory must be apart in a copy; a thin slice of something large is not worth its gaps.
+        return x.copy(order="K")
+    memory = np.empty(high - low, np.uint8)
+    new = np.ndarray(x.shape, x.dtype, memory, x.__array_interface__["data"][0] - low, x.strides)
+    new[...] = x
+    return new
+
+
+_LOOSEST = 8
+
+
+def owned(x: Any) -> Any:
+    """A value in memory of its own, which lies as it did."""
+    if type(x) is np.ndarray:
+        return copied(x)
+    return x.owned() if type(x) in HANDLES else x
+
+
+def _count(x: Traced) -> int:
+    return getrefcount(x.primal)
+
+
+def _handle(primal: Any) -> Traced:
+    x = Traced()
+    x.primal = primal
+    return x
+
+
+_EXCLUSIVE = _count(_handle(np.zeros(1)))
+
+
+def is_exclusive(x: Traced, others: int = 0) -> bool:
+    """Whether a plain primal is held by this handle alone, and `others` that are known, and may be changed in place."""
+    if _count(x) != _EXCLUSIVE + others or not x.primal.flags.writeable:
+        return False
+    base = x.primal.base
+    # The memory that `copied` made belongs to the array alone.
+    return base is None or (type(base) is np.ndarray and base.base is None and getrefcount(base) == HELD_AS_BASE)
+
+
+def part_from_others(x: Traced) -> None:
+    """Let a write to the primal of `x`, which is not exclusive, reach nobody who needs the old contents.
+
+    Raises:
+        MutationError: somebody else needs the new ones.
+    """
+    if is_lent(x):
+        if not is_exclusive(x, 1):
+            raise MutationError(
+                f"a write would not reach a plain array that shares the memory of this one of shape {x.primal.shape}",
+                *_WAYS,
+            )
+        return
+    x.primal = copied(x.primal)
+
+
+# --- what a constant gives to others -----------------------------------------------------------------------------
+
+
+def lend(x: Traced) -> np.ndarray[Any, Any]:
+    """The plain array of a constant `x`, for others to keep, in the same memory.
+
+    All who look into it hold it, since it is made over a memoryview (a view of a view would hold the owner alone). So
+    a weak reference, which is the link of the constant, says whether anybody does.
+    """
+    lent = _lent(x)
+    if lent is None:
+        if not is_exclusive(x):
+            x.primal = copied(x.primal)
+        lent = np.asarray(memoryview(x.primal))
+        x.link = weakref.ref(lent)
+    return lent
+
+
+def _lent(x: Traced) -> np.ndarray[Any, Any] | None:
+    return None if x.link is None else x.link()
+
+
+def owner_of(x: np.ndarray[Any, Any]) -> Any:
+    """What `x` is a view of, be it that what was lent is one of the constant's own array."""
+    base = x.base
+    return base.obj if type(base) is memoryview else base
+
+
+def is_lent(x: Traced) -> bool:
+    """Whether somebody shares the memory of `x`, who was given a plain array of it while it was constant."""
+    return x.level.depth < 0 and x.link is not None and x.link() is not None
+
+
+def check_not_lent(x: Traced) -> None:
+    """Refuse to make a constant traced while somebody else has its memory, who would keep the old contents.
+
+    Raises:
+        MutationError: somebody has.
+    """
+    if x.link is None or x.link() is None:
+        return
+    raise MutationError(
+        f"a traced value would be written into an array of shape {x.primal.shape} whose memory "
+        f"{_holder(x.link())} has taken, and which would keep the old values",
+        *_WAYS,
+    )
+
+
+_WAYS = (
+    "fill the array first, and make of it what shares its memory (np.asarray, data, a SciPy object) afterwards",
+    "give away a copy: np.array(y, copy=True), data(y).copy()",
+)
+
+
+def _holder(lent: np.ndarray[Any, Any]) -> str:
+    """Who holds what was lent, as far as it can be found, for a message."""
+    frame = callers_frame(user_frame())
+    for name, value in {} if frame is None else tuple(frame.f_locals.items()):
+        if value is lent or getattr(value, "base", None) is lent:
+            return f"`{name}`"
+        held = getattr(value, "__dict__", None)
+        if type(held) is dict and any(part is lent or getattr(part, "base", None) is lent for part in held.values()):
+            return f"`{name}` ({type(value).__name__})"
+    return "something else"
