@@ -1237,3 +1237,22 @@ def overwritten_only_sometimes(x, y):
             t = y[i]
         s = s + t
     return s
+
+
+@program(numbers(6))
+def reshaped_and_written(x):
+    y = np.zeros(6)
+    z = y.reshape(2, 3)
+    z[0, 1] = x[0]
+    y[2] = x[1] * z[0, 1]
+    flat = z.ravel()
+    flat[5] = x[2] * y[2]
+    copy = z.flatten()
+    copy[0] = 100.0 * x[3]
+    s = 0.0
+    for i in range(2):
+        row = x[3 * i : 3 * i + 3] * 1.0
+        column = row.reshape((3, 1))
+        column[i, 0] = s * x[i]
+        s += np.sum(row * row)
+    return np.sum(y * y) * s + z[1, 2] * copy[1]

@@ -316,3 +316,15 @@ def test_a_name_that_was_not_bound_on_the_path_taken_raises_pythons_error():
     for n, name in ((0, "y"), (3, "z")):
         with pytest.raises(UnboundLocalError, match=f"'{name}'"):
             run(2.0, n, 1.0)
+
+
+def diagonal_written(x):
+    a = np.outer(x, x)
+    d = np.diag(a)
+    a[0, 0] = 5.0
+    return np.sum(d)
+
+
+def test_a_diagonal_whose_matrix_is_written_is_refused():
+    with pytest.raises(LanguageError, match="a view of a diagonal, or its matrix, is written into"):
+        specialised(diagonal_written, (X,))

@@ -30,6 +30,7 @@ from retrograde.compiler.form import (
     Program,
     Push,
     Raise,
+    Reshaped,
     Return,
     Set,
     Slice,
@@ -242,7 +243,11 @@ class _Emitter:
         self.line(f"{s.cell} += {value}")
 
     def on_View(self, s: View) -> None:
-        text = f"{s.array}.T" if s.transposed else f"{s.array}[{self.index(s.index)}]"
+        if s.index and isinstance(s.index[0], Reshaped):
+            shape = ", ".join(map(self.bare, s.index[0].shape))
+            text = f"{s.array}.reshape(({shape}{',' * (len(s.index[0].shape) == 1)}))"
+        else:
+            text = f"{s.array}.T" if s.transposed else f"{s.array}[{self.index(s.index)}]"
         self.line(f"{s.dst} = {text}")
 
     def on_Alloc(self, s: Alloc) -> None:

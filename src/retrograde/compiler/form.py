@@ -84,7 +84,13 @@ class Slice(NamedTuple):
     step: Operand = None
 
 
-Index = tuple[Any, ...]  # operands; in a View also Slice and None (a new axis)
+class Reshaped(NamedTuple):
+    """The one item in the index of a `View` of all elements in another shape."""
+
+    shape: tuple[Operand, ...]
+
+
+Index = tuple[Any, ...]  # operands; in a View also Slice and None (a new axis), or one Reshaped
 
 
 @dataclass(slots=True, eq=False)
@@ -370,8 +376,8 @@ def map_names(x: Any, function: Callable[[str], Operand]) -> Any:
     """An operand, an index or a tuple with every name replaced."""
     if isinstance(x, str):
         return function(x)
-    if isinstance(x, Slice):
-        return Slice(*(map_names(y, function) for y in x))
+    if isinstance(x, Slice | Reshaped):
+        return type(x)(*(map_names(y, function) for y in x))
     if isinstance(x, tuple):
         return tuple(map_names(y, function) for y in x)
     return x

@@ -7,12 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import INT, Add, Copy, Index, Operand, Raise, Set, Type, type_of_number
-from retrograde.compiler.lower.builder import Builder
+from retrograde.compiler.form import INT, Add, At, Copy, Index, Operand, Raise, Set, Type, type_of_number
+from retrograde.compiler.lower.builder import Builder, Restart
 from retrograde.compiler.lower.values import Lazy
 
 
 class Arrays(Builder):
+    # Buffers that the user's code writes into.
+    written: set[str]
+
     def is_array(self, value: Any) -> bool:
         return isinstance(value, Lazy) or self.is_array_name(value)
 
@@ -131,6 +134,32 @@ class Arrays(Builder):
             self.increase(array, index, value if fn == "+" else self.op("neg", value))
         else:
             self.store(array, index, self.op(fn, self.load(array, index), value))
+
+    # --- copies where NumPy has views -----------------------------------------------------------------------------
+
+    # What is a copy here and a view in NumPy: (copy, original, place of the call).
+    detachments: list[tuple[str, str, At | None]]
+    # The places of calls whose results must be views, as something is written into them or the original.
+    attached: set[At | None]
+
+    def must_be_a_view(self) -> bool:
+        return self.at in self.attached
+
+    def detached(self, value: Lazy, original: str) -> Any:
+        """A rearrangement in memory of its own, where NumPy makes a view."""
+        made = self.force(value)
+        self.detachments.append((made, original, self.at))
+        return made
+
+    def check_detached(self) -> None:
+        """Start again with views, where something is written into a copy or its original."""
+        for copy, original, at in self.detachments:
+            if {copy, self.root(original)} & self.written:
+                if at in self.attached:
+                    self.at = at
+                    raise self.refuse("a view of a diagonal, or its matrix, is written into", "….copy()")
+                self.attached.add(at)
+                raise Restart
 
     # --- reductions ----------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from retrograde.compiler.form import (
     Operand,
     Program,
     Raise,
+    Reshaped,
     Set,
     Slice,
     Statement,
@@ -183,6 +184,13 @@ class Builder:
                 known = _length(i, size)
                 dims.append(self.op("shape", name, len(dims)) if known is None else known)
         self.program.set_dims(name, tuple(dims))
+        return name
+
+    def reshaped(self, array: str, shape: tuple[Operand, ...]) -> str:
+        """A view of all elements in another shape."""
+        name = self.program.new(array, Type(self.program.types[array].dtype, len(shape)), shape)
+        self.emit(View(name, array, (Reshaped(shape),)))
+        self.parents[name] = array
         return name
 
     def simplified(self, array: str, index: Index) -> Index:

@@ -32,6 +32,8 @@ class Calls(Flow):
         self.structures = []
         self.reached = {}
         self.frames = []
+        self.detachments = []
+        self.attached = set()
 
     # The functions that are called, in the order of their first call.
     reached: dict[types.FunctionType, None]

@@ -20,7 +20,7 @@ from retrograde.compiler.lower import functions
 from retrograde.compiler.lower.calls import Calls
 from retrograde.compiler.lower.expressions import Frame
 from retrograde.compiler.lower.functions.registry import handles
-from retrograde.compiler.lower.values import NONE, Closure
+from retrograde.compiler.lower.values import NONE, Closure, Lazy
 from retrograde.compiler.source import source_of
 from retrograde.compiler.whole import rule_of
 from retrograde.rules import contractions, numpy_decompositions, numpy_linalg, numpy_spectral, products
@@ -121,6 +121,9 @@ class Formulas(Calls):
 
     def guard_equal(self, *args: Any, **kwargs: Any) -> None:
         """Shapes have been compared where the function itself was lowered."""
+
+    def detached(self, value: Lazy, original: str) -> Any:
+        return value  # formulas write into nothing
 
     def where(self) -> str:
         self.at, at = self.user, self.at

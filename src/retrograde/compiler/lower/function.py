@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -47,15 +47,29 @@ def lower_function(
         arguments: for each parameter its type, a tuple of these, or a `Constant`.
         ones: axes of parameters, as (name of the leaf, axis), that are known to be of length 1.
     """
-    hints: dict[Any, Type] = {}
-    array_names: set[Any] = set()
+    found = Findings()
     for _ in range(MOST_ATTEMPTS):
-        lower = _Lower(source, arguments, ones, hints, array_names)
+        lower = _Lower(source, arguments, ones, found)
         try:
             return lower.lowered()
         except Restart:
             pass
     raise AssertionError(f"the types of {source.name} do not settle")
+
+
+@dataclass
+class Findings:
+    """What an attempt found out too late, for the next one.
+
+    Attributes:
+        hints: the types that cells need, by the places where they are made.
+        array_names: names that were first thought to be scalars.
+        attached: the places of calls whose results must be views.
+    """
+
+    hints: dict[Any, Type] = field(default_factory=dict)
+    array_names: set[Any] = field(default_factory=set)
+    attached: set[Any] = field(default_factory=set)
 
 
 class _Lower(Calls):
@@ -64,12 +78,10 @@ class _Lower(Calls):
         source: Source,
         arguments: dict[str, Any],
         ones: frozenset[tuple[str, int]],
-        hints: dict[Any, Type],
-        array_names: set[Any],
+        found: Findings,
     ) -> None:
         super().__init__(Program(source.name, [], RESERVED))
-        self.hints = hints
-        self.array_names = array_names
+        self.hints, self.array_names, self.attached = found.hints, found.array_names, found.attached
         self.arguments = arguments
         self.ones = ones
         self.own = source
@@ -83,6 +95,7 @@ class _Lower(Calls):
         self.enter(frame, {name: self.parameter(name, kind) for name, kind in self.arguments.items()})
         if not frame.returned:
             self.return_values(NONE)
+        self.check_detached()
         self.check_borrowed()
         program = self.program
         written = frozenset(p for p in program.params if p in self.written)

@@ -210,9 +210,6 @@ class Indexing(Arrays):
             raise self.refuse("an array of more axes than the places that it is assigned to")
         self.nest(shape, lambda index: self.store(array, place(index), self.element(value, index)))
 
-    # Buffers that the user's code writes into.
-    written: set[str]
-
 
 def items_of(node: ast.expr) -> list[ast.expr]:
     """The items of a subscript."""

@@ -17,6 +17,7 @@ from retrograde.compiler.form import (
     Load,
     Op,
     Program,
+    Reshaped,
     Slice,
     Statement,
     Store,
@@ -75,7 +76,7 @@ class _Hoisting:
 
     def is_the_same(self, x: Statement, written: set[str]) -> bool:
         if isinstance(x, View):
-            return x.transposed or all(i is None or isinstance(i, Slice) for i in x.index)
+            return x.transposed or all(i is None or isinstance(i, Slice | Reshaped) for i in x.index)
         return isinstance(x, Op) or (isinstance(x, Get) and f"${x.cell}" not in written)
 
     def without_allocation(self, x: Alloc | Copy, out: Block) -> Block:

@@ -75,4 +75,5 @@ def _diagonal(lower: Indexing, a: Any, k: Any) -> Any:
     def element(index: Index) -> Operand:
         return lower.element(a, (lower.op("+", index[0], below), lower.op("+", index[0], right)))
 
-    return lower.lazily(a, (length,), element)
+    diagonal = lower.lazily(a, (length,), element)
+    return lower.detached(diagonal, a) if isinstance(a, str) else diagonal

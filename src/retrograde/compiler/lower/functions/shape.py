@@ -49,14 +49,23 @@ def size(lower: Indexing, a: Any) -> Any:
     return lower.size_of(lower.shape(as_array(lower, a)))
 
 
-@handles(np.ravel, methods="ravel flatten")
+@handles(np.ravel, methods="ravel")
 def ravel(lower: Indexing, a: Any) -> Any:
-    return reshape(lower, a, -1)
+    return a if len(lower.shape(a)) == 1 else reshape(lower, a, -1)
+
+
+def flatten(a: Any) -> Any:
+    """What the method of that name does."""
+
+
+@handles(flatten, methods="flatten")
+def flattened(lower: Indexing, a: Any) -> Any:
+    return lower.copied(a) if len(lower.shape(a)) == 1 else reshape(lower, lower.copied(a), -1)
 
 
 @handles(np.reshape, methods="reshape")
 def reshape(lower: Indexing, a: Any, shape: Any) -> Any:
-    """A copy of the elements in another shape."""
+    """The elements in another shape: a copy, unless somebody could tell it from a view."""
     old = lower.shape(a)
     total = lower.size_of(old)
     sizes = list(shape_of(lower, shape))
@@ -67,6 +76,8 @@ def reshape(lower: Indexing, a: Any, shape: Any) -> Any:
     new = tuple(sizes)
     lower.guard_equal(lower.size_of(new), total, "cannot reshape array: the numbers of elements differ")
     source = lower.force(a)
+    if lower.must_be_a_view():
+        return lower.reshaped(source, new)
 
     def element(index: Index) -> Operand:
         flat: Operand = 0
@@ -78,9 +89,7 @@ def reshape(lower: Indexing, a: Any, shape: Any) -> Any:
             flat = lower.op("//", flat, n)
         return lower.load(source, (flat, *reversed(places)))
 
-    made = lower.alloc("w", new, lower.element_type(a))
-    lower.assign_elements(made, lower.lazily(source, new, element))
-    return made
+    return lower.detached(lower.lazily(source, new, element), source)
 
 
 @handles(np.concatenate)
