@@ -41,7 +41,7 @@ class Truth:
         rest = iter(own)
         args = [replaced(a, k, rest) for a, k in zip(self.args, self.kinds, strict=False)]
         result = self.function(*args)
-        flat = list(leaves_of(result, self.of.lowered.structure)) if result is not None else []
+        flat = list(leaves_of(result, self.of.structure)) if result is not None else []
         return [np.array(flat[j]) for j in self.of.outputs] + [own[i] for i in self.of.finals]
 
     def moved(self, leaves: list[Any], i: int, value: Any) -> list[Any]:
@@ -115,7 +115,7 @@ def check_against_eager(function: Any, args: tuple[Any, ...]) -> bool:
         y, back = pullback(function, *args)
         rest = iter(y_bar)
         seeds = [next(rest) if t.is_inexact else None for t in of.result_types]
-        bars = back(replaced(y, of.lowered.structure, iter(seeds)))
+        bars = back(replaced(y, of.structure, iter(seeds)))
     except (RetrogradeError, TypeError, ValueError):
         return False
     wanted = [leaf for bar, kind in zip(bars, of.arguments.values(), strict=False) for leaf in leaves_of(bar, kind)]

@@ -100,7 +100,7 @@ class Trial:
                 raise Unfit("tie") from None
             except (ValueError, OverflowError):  # numbers that became too large
                 raise Unfit("large") from None
-        flat = list(leaves_of(result, self.of.lowered.structure))
+        flat = list(leaves_of(result, self.of.structure))
         return [np.array(flat[j]) for j in self.of.outputs] + [own[i] for i in self.of.finals]
 
     def check(self, of: Specialisation) -> list[Any]:
@@ -124,11 +124,10 @@ class Trial:
         which = Which("T", 0)
         variant = of.variant(frozenset())
         program = variant.program(which)
-        text = variant.text(which)
-        pulled = native.load(text, program.program.name, "pullback", None)
+        pulled = native.load(program.text, program.name, "pullback", None)
         names = dict(pulled.__globals__)
         names.update(NAMES)
-        exec(text, names)
+        exec(program.text, names)
         given: dict[Any, Any] = {}
         for i, (a, v) in enumerate(zip(self.args, self.v, strict=True)):
             given["x", i] = a if v is None else stepped(a, v)
@@ -138,10 +137,10 @@ class Trial:
         given |= {("x_bar", i): np.array(next(bars), complex) for i in of.finals}
         given |= {
             ("constant", i): a.astype(complex) if a.dtype.kind == "f" else a
-            for i, a in enumerate(variant.lowered.constants)
+            for i, a in enumerate(variant.interface.constants)
         }
         try:
-            results = names[program.program.name](*(given[role] for role in program.params))
+            results = names[program.name](*(given[role] for role in program.roles))
         except Tie:
             raise Unfit("tie") from None
         given.update(zip(program.results, results, strict=True))
@@ -155,7 +154,7 @@ class Trial:
         seeds = iter([b[()] for b in self.y_bar])
         try:
             y, back = pullback(self.function, *self.args)
-            wanted = back(replaced(y, self.of.lowered.structure, seeds))
+            wanted = back(replaced(y, self.of.structure, seeds))
         except (RetrogradeError, TypeError, ValueError):
             return False
         for i in self.of.inputs:

@@ -21,6 +21,7 @@ from retrograde.trace.running import Native, NativeGradient, integers_are_data, 
 
 if TYPE_CHECKING:
     from retrograde.compiler.bridge import Bridge
+    from retrograde.compiler.fingerprint import Fingerprint
     from retrograde.compiler.specialisation import Specialisation
 
 _PROGRAMS = {"primal": ("J", 0), "pullback": ("T", 0), "jvp": ("J", 1), "hvp": ("T", 1)}
@@ -33,6 +34,7 @@ def compile(
     fastmath: bool = False,
     parallel: bool = False,
     vectormath: bool = False,
+    cache: bool = True,
 ) -> Any:
     """The function `f` with native code behind its value and all its derivatives.
 
@@ -42,6 +44,7 @@ def compile(
         fastmath: let the compiler reorder and simplify floating-point arithmetic.
         parallel: run the iterations of `numba.prange` on several threads.
         vectormath: let derivatives use elementary functions that a loop can vectorise, within few ulps of numba's own.
+        cache: keep what is compiled on disk, for other processes and later days.
 
     Returns:
         A `Compiled`. Called like `f`, it gives what numba's own code of `f` gives, and writes into its arguments as
@@ -52,7 +55,7 @@ def compile(
         LanguageError: (at the first call with arguments of new types) `f` has something that is not in the language.
         MissingExtraError: (at the first call) numba is not installed.
     """
-    settings = Settings(fastmath, parallel, vectormath)
+    settings = Settings(fastmath, parallel, vectormath, cache)
     if f is None:
         return functools.partial(_compiled, settings=settings)
     return _compiled(f, settings)
@@ -90,7 +93,7 @@ class Compiled(Native):
         if any(map(contains_traced, args)) or any(map(contains_traced, kwargs.values())):
             return self._traced(args, kwargs)
         specialisation, arguments = self._bound(args, kwargs)
-        return self._primal(specialisation.lowered.reached)(*(_unboxed(a) for a in arguments.values()))
+        return self._primal(specialisation)(*(_unboxed(a) for a in arguments.values()))
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -100,7 +103,7 @@ class Compiled(Native):
         """What numba takes the object for inside of other functions: its own code of the function."""
         from retrograde.compiler.native import numba
 
-        return numba().typeof(self._primal(()).dispatcher)
+        return numba().typeof(self._primal(None).dispatcher)
 
     def __repr__(self) -> str:
         return f"<compiled {self._source.name!r}>"
@@ -148,17 +151,28 @@ class Compiled(Native):
         key = tuple(key_of(kind) for kind in kinds.values())
         found = self._specialisations.get(key)
         if found is None:
-            found = self._specialisations[key] = Specialisation(self._source, kinds, self._settings)
+            found = self._specialisations[key] = Specialisation(
+                self._source, kinds, self._settings, fingerprint=self._fingerprint
+            )
         return found, arguments
 
-    def _primal(self, reached: tuple[Any, ...]) -> Any:
-        """numba's own code of the function, which calls the functions that are `reached`."""
+    def _primal(self, specialisation: Specialisation | None) -> Any:
+        """numba's own code of the function."""
         from retrograde.compiler.native import primal_dispatcher, teach
 
         if self._own_code is None:
-            self._own_code = primal_dispatcher(self._function, self._settings)
-        teach(reached)
+            key = self._fingerprint.key if self._fingerprint is not None else None
+            self._own_code = primal_dispatcher(self._function, self._settings, key)
+        if specialisation is not None:
+            teach(specialisation.reached())
         return self._own_code
+
+    @functools.cached_property
+    def _fingerprint(self) -> Fingerprint | None:
+        from retrograde.compiler.fingerprint import Fingerprint
+
+        with originals():
+            return Fingerprint(self._function) if self._settings.cache else None
 
     def _leaves(self, specialisation: Specialisation, arguments: dict[str, Any]) -> list[Any]:
         from retrograde.compiler.arguments import leaves_of
@@ -208,7 +222,7 @@ class Compiled(Native):
             self._add_inexact(of, x, results)
         for i, final in zip(of.finals, values[len(of.outputs) :], strict=True):
             self._write(leaves[i], final)
-        return _structured(of.lowered.structure, iter([results[j] for j in range(len(of.result_types))]))
+        return _structured(of.structure, iter([results[j] for j in range(len(of.result_types))]))
 
     def _add_inexact(self, of: Specialisation, x: list[Any], results: dict[int, Any]) -> None:
         """The integers and truth values among the results, and what is written into arrays of such."""
@@ -255,7 +269,7 @@ class Compiled(Native):
         from retrograde.compiler.specialisation import Which
 
         of, arguments = self._bound(args, kwargs)
-        if of.lowered.structure != of.result_types[0] if of.result_types else True:
+        if of.structure != of.result_types[0] if of.result_types else True:
             return None  # not one number: the transform says what is wrong with that
         if not of.outputs or of.result_types[0].is_array:
             return None
@@ -263,7 +277,7 @@ class Compiled(Native):
         given: dict[Any, Any] = {("x", i): leaf for i, leaf in enumerate(leaves)}
         wanted = self._leaves_at(of, arguments, places)
         found = of.evaluate("T", 0, given | {("y_bar", 0): 1.0}, wanted)
-        reached = of.program(Which("T", 0, False, wanted)).program.reached
+        reached = of.program(Which("T", 0, False, wanted)).reached
         bars: list[Any] = [found.get(("x_bar", i)) if of.params[i] in reached else None for i in range(len(leaves))]
         return NativeGradient(found["y", 0], _by_argument(of, arguments, bars)[: len(args)])
 

@@ -7,12 +7,14 @@ arguments, and stores results, along an axis in front.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from retrograde.compiler.derivatives import Derivative, Role
 from retrograde.compiler.form import Type
+
+if TYPE_CHECKING:
+    from retrograde.compiler.derivatives import Role
 
 
 class Examples(NamedTuple):
@@ -35,25 +37,24 @@ class Examples(NamedTuple):
         return np.array(np.broadcast_to(value, (self.size, *np.shape(value))))
 
 
-def loop_text(made: Derivative, types: Sequence[Type], mapped: Collection[str]) -> tuple[str, str]:
+def loop_text(program: str, params: Sequence[str], types: Sequence[Type], mapped: Collection[str]) -> tuple[str, str]:
     """The name and the text of the loop over a program.
 
     Its parameters are the range of examples, those of the program (the `mapped` ones with the axis of the examples in
     front), and an array for each result.
     """
-    program = made.program
-    name = f"each_{program.name}"
-    args = ", ".join(f"{p}[k_]" if p in mapped else p for p in program.params)
+    name = f"each_{program}"
+    args = ", ".join(f"{p}[k_]" if p in mapped else p for p in params)
     outs = [f"out_{j}" for j in range(len(types))]
     results = [f"result_{j}" for j in range(len(types))]
     lines = [
-        f"def {name}({', '.join(['start', 'stop', *program.params, *outs])}):",
+        f"def {name}({', '.join(['start', 'stop', *params, *outs])}):",
         "    for k_ in range(start, stop):",
     ]
     if not types:
-        lines.append(f"        {program.name}({args})")
+        lines.append(f"        {program}({args})")
     else:
-        lines.append(f"        {', '.join(results)}, = {program.name}({args})")
+        lines.append(f"        {', '.join(results)}, = {program}({args})")
     for out, result, type in zip(outs, results, types, strict=True):
         depth = 2
         index = [f"i_{axis}" for axis in range(max(type.ndim, 0))]

@@ -19,6 +19,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+BROADCAST = "operands could not be broadcast together"
+"""What a program says at run time where an axis of length 1 would have to stretch."""
+
 Operand = Any  # str | int | float | bool | complex
 
 

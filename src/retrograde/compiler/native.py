@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import linecache
+import sys
 import types
 from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from retrograde.compiler import kept
 from retrograde.compiler.emit import HEAD
 from retrograde.compiler.settings import Settings
 from retrograde.errors import InputError, MissingExtraError
@@ -43,6 +47,7 @@ def load(
     file = f"<retrograde {title} {key}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     module = types.ModuleType(f"retrograde_generated_{key}")
+    sys.modules[module.__name__] = module  # numba asks for it when it loads code that was kept
     module.__file__ = file
     module.__dict__.update(names or {})
     exec(compile(source, file, "exec"), module.__dict__)
@@ -53,14 +58,33 @@ def load(
     return getattr(module, name)
 
 
-def derivative_decorator(settings: Settings) -> Callable[[Any], Any]:
-    """Derivative programs follow IEEE arithmetic: a division by zero is infinite and raises nothing."""
-    return numba().njit(error_model="numpy", fastmath=settings.fastmath)  # type: ignore[no-any-return]
+def derivative_decorator(settings: Settings, key: str | None) -> Callable[[Any], Any]:
+    """Derivative programs follow IEEE arithmetic: a division by zero is infinite and raises nothing.
+
+    Args:
+        key: what numba's code is kept under; None where it is not kept.
+    """
+
+    def decorate(function: types.FunctionType) -> Any:
+        made = numba().njit(function, error_model="numpy", fastmath=settings.fastmath)
+        if key is not None:
+            _keep(made, kept.key_of(key, function.__name__))
+        return made
+
+    return decorate
 
 
-def primal_dispatcher(function: types.FunctionType, settings: Settings) -> Guarded:
+def primal_dispatcher(function: types.FunctionType, settings: Settings, key: str | None) -> Guarded:
     """numba's own code of the function as written, with Python's errors."""
-    return Guarded(numba().njit(function, fastmath=settings.fastmath), function.__name__)
+    made = numba().njit(function, fastmath=settings.fastmath)
+    if key is not None:
+        _keep(made, kept.key_of(key, repr(settings)))
+    return Guarded(made, function.__name__)
+
+
+def _keep(dispatcher: Any, key: str) -> None:
+    with suppress(Exception):  # a version of numba that keeps its code in another way
+        import_module("retrograde.compiler.kept_code").keep_code(dispatcher, key)
 
 
 def teach(functions: tuple[types.FunctionType, ...]) -> None:

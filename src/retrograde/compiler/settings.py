@@ -15,11 +15,13 @@ class Settings:
         fastmath: reorder and simplify floating-point arithmetic.
         parallel: run the iterations of `numba.prange` on several threads.
         vectormath: elementary functions that a loop can vectorise, in derivative programs.
+        cache: keep programs and numba's code of them on disk.
     """
 
     fastmath: bool = False
     parallel: bool = False
     vectormath: bool = False
+    cache: bool = True
 
     def __post_init__(self) -> None:
         for name in ("parallel", "vectormath"):

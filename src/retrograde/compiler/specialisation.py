@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from retrograde.compiler import derivatives, native
-from retrograde.compiler.derivatives import Derivative, Role, Wanted, finished
-from retrograde.compiler.emit import emit
+from retrograde.compiler import kept, native
 from retrograde.compiler.examples import Examples, loop_text
-from retrograde.compiler.form import Type
-from retrograde.compiler.lower.builder import BROADCAST
-from retrograde.compiler.lower.function import Lowered, lower_function
-from retrograde.compiler.reverse import Options
+from retrograde.compiler.fingerprint import Fingerprint
+from retrograde.compiler.form import BROADCAST, Type
 from retrograde.compiler.settings import USUAL, Settings
 from retrograde.compiler.source import Source
 from retrograde.errors import InputError
 from retrograde.rules.products import has_nan
 from retrograde.trace.interception import originals
 
+if TYPE_CHECKING:
+    from retrograde.compiler.derivatives import Derivative, Role, Wanted
+    from retrograde.compiler.lower.function import Lowered
+    from retrograde.compiler.reverse import Options
+
+# The passes are imported where they are used: what is kept on disk needs none of them.
+
 Leaves = Sequence[Any]
 Ones = frozenset[tuple[str, int]]
-DEFAULT = Options()
 
 
 class Which(NamedTuple):
@@ -42,44 +45,156 @@ class Which(NamedTuple):
     wanted: Wanted = None
 
 
+class Finished(NamedTuple):
+    """A program as it is compiled, with what has to be known to call it.
+
+    Attributes:
+        name, text: of the function that was written.
+        roles, params: what its parameters stand for, and their names.
+        results: what its results stand for.
+        types: of the results.
+        written: the array parameters that it writes into.
+        reached: the inputs from which a path leads to a result.
+    """
+
+    name: str
+    text: str
+    roles: tuple[Role, ...]
+    params: tuple[str, ...]
+    results: tuple[Role, ...]
+    types: tuple[Type, ...]
+    written: frozenset[str]
+    reached: frozenset[str]
+
+
+class Interface(NamedTuple):
+    """What a caller of the function has to know.
+
+    Attributes:
+        params, types: the names and types of the leaves of the arguments.
+        structure: that of the result, with types as leaves.
+        result_types: those of the leaves of the result.
+        written: the leaves that the function writes into.
+        constants: the arrays from outside of the function.
+    """
+
+    params: tuple[str, ...]
+    types: tuple[Type, ...]
+    structure: Any
+    result_types: tuple[Type, ...]
+    written: tuple[int, ...]
+    constants: tuple[Any, ...]
+
+
 class Variant:
     """The programs of a function for one set of argument types.
 
-    Attributes:
-        lowered: the program of the function itself.
+    Args:
+        lower: makes the program of the function itself.
+        key: under which its results are kept on disk; None where they are not.
     """
 
-    def __init__(self, lowered: Lowered, options: Options) -> None:
-        self.lowered = lowered
-        self.options = options
-        self.j0 = derivatives.primal(lowered, options.passes)
+    def __init__(self, lower: Callable[[], Lowered], options: Options | None, key: str | None) -> None:
+        self._lower = lower
+        self._options = options
+        self.key = key
         self.programs: dict[Which, Derivative] = {}
-        self.texts: dict[Which, str] = {}
+        self.finished: dict[Which, Finished] = {}
         self.natives: dict[Which, Callable[..., Any]] = {}
         self.loops: dict[tuple[Which, frozenset[str]], Callable[..., Any]] = {}
 
-    def program(self, which: Which) -> Derivative:
-        """J or T of some order (see derivatives.py)."""
+    # --- made or found -------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def interface(self) -> Interface:
+        return self._found_or_made("interface", self._interface)  # type: ignore[no-any-return]
+
+    def program(self, which: Which) -> Finished:
+        """J or T of some order (see derivatives.py), written out."""
+        if which not in self.finished:
+            self.finished[which] = self._found_or_made(which, lambda: self._finished(which))
+        return self.finished[which]
+
+    def key_of(self, part: Any) -> str | None:
+        return None if self.key is None else kept.key_of(self.key, part)
+
+    def _found_or_made(self, part: Any, make: Callable[[], Any]) -> Any:
+        key = self.key_of(part)
+        found = None if key is None else kept.load(key)
+        if found is None:
+            with originals():  # rules are written down by NumPy's own functions, whatever transform is running
+                found = make()
+            if key is not None:
+                kept.save(key, found)
+        return found
+
+    # --- made ----------------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def lowered(self) -> Lowered:
+        with originals():
+            return self._lower()
+
+    @functools.cached_property
+    def options(self) -> Options:
+        from retrograde.compiler.reverse import Options
+
+        return self._options or Options()
+
+    @functools.cached_property
+    def j0(self) -> Derivative:
+        from retrograde.compiler import derivatives
+
+        return derivatives.primal(self.lowered, self.options.passes)
+
+    def derived(self, which: Which) -> Derivative:
+        """The program in the form, from which others are derived."""
+        from retrograde.compiler import derivatives
+
         if (which.kind, which.order) == ("J", 0):
             return self.j0
         if which not in self.programs:
-            with originals():  # rules are written down by NumPy's own functions, whatever transform is running
-                self.programs[which] = self.derived(which)
+            options = replace(self.options, careful=which.careful or self.options.careful)
+            if which.order == 0:
+                made = derivatives.pullback(self.j0, options, which.wanted)
+            else:
+                before = which._replace(order=which.order - 1)
+                made = derivatives.tangent(self.derived(before), before.order, options)
+            self.programs[which] = made
         return self.programs[which]
 
-    def derived(self, which: Which) -> Derivative:
-        options = replace(self.options, careful=which.careful or self.options.careful)
-        if which.order == 0:
-            return derivatives.pullback(self.j0, options, which.wanted)
-        before = which._replace(order=which.order - 1)
-        return derivatives.tangent(self.program(before), before.order, options)
+    def _finished(self, which: Which) -> Finished:
+        from retrograde.compiler import derivatives
+        from retrograde.compiler.emit import emit
 
-    def text(self, which: Which) -> str:
-        if which not in self.texts:
-            made = self.program(which)
-            # The function itself writes into its arguments, as the user wrote it.
-            self.texts[which] = emit(finished(made, self.options.passes, copies=made is not self.j0))
-        return self.texts[which]
+        made = self.derived(which)
+        program = made.program
+        # The function itself writes into its arguments, as the user wrote it.
+        text = emit(derivatives.finished(made, self.options.passes, copies=made is not self.j0))
+        return Finished(
+            program.name,
+            text,
+            made.params,
+            tuple(program.params),
+            made.results,
+            tuple(derivatives.result_types(program)) if made.results else (),
+            frozenset(derivatives.written_params(program)),
+            program.reached,
+        )
+
+    def _interface(self) -> Interface:
+        from retrograde.compiler import derivatives
+
+        program, roles = self.j0.program, self.j0.params
+        leaves = [p for p, role in zip(program.params, roles, strict=True) if role[0] == "x"]
+        return Interface(
+            tuple(leaves),
+            tuple(program.types[p] for p in leaves),
+            self.lowered.structure,
+            tuple(derivatives.result_types(program)),
+            tuple(i for i, p in enumerate(leaves) if p in self.lowered.written),
+            self.lowered.constants,
+        )
 
 
 class Specialisation:
@@ -90,6 +205,7 @@ class Specialisation:
 
     Attributes:
         types: the type of each leaf of the arguments.
+        structure: the structure of the result, with types as leaves.
         inputs: the leaves that derivatives are taken of: floats and arrays of floats.
         outputs: the leaves of the result that have derivatives.
         written: the leaves that the function writes into; their final contents are outputs as well.
@@ -102,25 +218,23 @@ class Specialisation:
         source: Source,
         arguments: dict[str, Any],
         settings: Settings = USUAL,
-        options: Options = DEFAULT,
+        options: Options | None = None,
+        fingerprint: Fingerprint | None = None,
     ) -> None:
         self.source = source
         self.arguments = arguments
         self.settings = settings
         self.options = options
+        self.fingerprint = fingerprint
         self.is_plain = False
         self.stretches = False
         self.variants: dict[Ones, Variant] = {}
-        first = self.variant(frozenset())
-        self.lowered = first.lowered
-        j0 = first.j0
-        program = j0.program
-        self.params = program.params
-        self.types = [program.types[p] for p, role in zip(program.params, j0.params, strict=True) if role[0] == "x"]
+        interface = self.variant(frozenset()).interface
+        self.params, self.types = interface.params, interface.types
+        self.structure, self.result_types = interface.structure, interface.result_types
         self.inputs = [i for i, t in enumerate(self.types) if t.is_inexact]
-        self.result_types: list[Type] = derivatives.result_types(program)
         self.outputs = [j for j, t in enumerate(self.result_types) if t.is_inexact]
-        self.written = [i for i in range(len(self.types)) if program.params[i] in self.lowered.written]
+        self.written = interface.written
         self.finals = [i for i in self.written if self.types[i].is_inexact]
 
     # --- programs ------------------------------------------------------------------------------------------------
@@ -128,27 +242,59 @@ class Specialisation:
     def variant(self, ones: Ones) -> Variant:
         """The programs for arguments whose axes of length 1 are those, or are not known (none)."""
         if ones not in self.variants:
-            with originals():
-                lowered = lower_function(self.source, self.arguments, ones)
-            self.variants[ones] = Variant(lowered, self.options)
+            key = None
+            if self.fingerprint is not None and self.fingerprint.key is not None:
+                parts = self.settings, repr(self.options), _described(tuple(self.arguments.items())), sorted(ones)
+                key = kept.key_of(self.fingerprint.key, parts)
+            self.variants[ones] = Variant(functools.partial(self._lower, ones), self.options, key)
         return self.variants[ones]
 
-    def program(self, which: Which) -> Derivative:
+    def _lower(self, ones: Ones) -> Lowered:
+        from retrograde.compiler.lower.function import lower_function
+
+        return lower_function(self.source, self.arguments, ones)
+
+    def program(self, which: Which) -> Finished:
         return self.variant(frozenset()).program(which)
 
     def text(self, kind: str, order: int) -> str:
-        return self.variant(frozenset()).text(Which(kind, order))
+        return self.program(Which(kind, order)).text
+
+    def reached(self) -> tuple[Any, ...]:
+        """The Python functions that the function calls."""
+        if self.fingerprint is not None and self.fingerprint.key is not None:
+            return tuple(f for f in self.fingerprint.functions if f is not self.source.function)
+        return self.variant(frozenset()).lowered.reached
 
     def native(self, variant: Variant, which: Which) -> Callable[..., Any]:
         if which not in variant.natives:
-            name = variant.program(which).program.name
-            title = self.title(which.kind, which.order)
-            decorate = None if self.is_plain else native.derivative_decorator(self.settings)
-            made = native.load(variant.text(which), name, title, decorate)
-            variant.natives[which] = made if self.is_plain else native.Guarded(made, title)
+            made = variant.program(which)
+            variant.natives[which] = self._loaded(variant, which, made.text, made.name, self.title(which))
         return variant.natives[which]
 
-    def title(self, kind: str, order: int) -> str:
+    def native_loop(self, variant: Variant, which: Which, mapped: frozenset[str]) -> Callable[..., Any]:
+        """The loop over examples that differ in the parameters `mapped` (see examples.py)."""
+        key = which, mapped
+        if key not in variant.loops:
+            inner = self.native(variant, which)
+            made = variant.program(which)
+            name, text = loop_text(made.name, made.params, made.types, mapped)
+            called = inner.dispatcher if isinstance(inner, native.Guarded) else inner
+            title = f"{self.title(which)}, for each example"
+            part = which, mapped
+            variant.loops[key] = self._loaded(variant, part, text, name, title, {made.name: called})
+        return variant.loops[key]
+
+    def _loaded(
+        self, variant: Variant, part: Any, text: str, name: str, title: str, names: dict[str, Any] | None = None
+    ) -> Callable[..., Any]:
+        if self.is_plain:
+            return native.load(text, name, title, None, names)  # type: ignore[no-any-return]
+        decorate = native.derivative_decorator(self.settings, variant.key_of(("code", part)))
+        return native.Guarded(native.load(text, name, title, decorate, names), title)
+
+    def title(self, which: Which) -> str:
+        kind, order = which.kind, which.order
         what = {
             ("J", 0): "value",
             ("J", 1): "pushforward",
@@ -187,16 +333,16 @@ class Specialisation:
 
     def run(self, which: Which, given: dict[Role, Any]) -> dict[Role, Any]:
         variant = self.variant(self.ones(given) if self.stretches else frozenset())
-        derivative = variant.program(which)
-        program = derivative.program
-        written = derivatives.written_params(program)
+        program = variant.program(which)
+        is_value = (which.kind, which.order) == ("J", 0)
         args: list[Any] = []
         results: dict[Role, Any] = {}
-        for role, name in zip(derivative.params, program.params, strict=True):
-            is_out = name in written and (role[0] != "x" or (derivative is variant.j0 and role[1] in self.finals))
+        for role, name in zip(program.roles, program.params, strict=True):
+            # The function itself writes into its arguments, its derivatives into copies.
+            is_out = name in program.written and (role[0] != "x" or (is_value and role[1] in self.finals))
             value = given.get(role)
             if role[0] == "constant":
-                value = variant.lowered.constants[role[1]]
+                value = variant.interface.constants[role[1]]
             elif value is None:
                 value = self.zeros(role, given)
             elif is_out:
@@ -213,7 +359,7 @@ class Specialisation:
                 raise
             self.stretches = True
             return self.run(which, given)
-        results.update(zip(derivative.results, values or (), strict=True))
+        results.update(zip(program.results, values or (), strict=True))
         return results
 
     def run_each(self, which: Which, given: dict[Role, Any], examples: Examples) -> dict[Role, Any]:
@@ -223,13 +369,13 @@ class Specialisation:
         if examples.size == 1:
             return results
         variant = self.variant(self.ones(first) if self.stretches else frozenset())
-        derivative = variant.program(which)
+        program = variant.program(which)
         args: list[Any] = []
         mapped: set[str] = set()
-        for role, name in zip(derivative.params, derivative.program.params, strict=True):
+        for role, name in zip(program.roles, program.params, strict=True):
             value = given.get(role)
             if role[0] == "constant":
-                value = variant.lowered.constants[role[1]]
+                value = variant.interface.constants[role[1]]
             elif value is None:
                 value = self.zeros(role, first)
             if role in results:
@@ -244,23 +390,9 @@ class Specialisation:
             elif isinstance(value, np.ndarray) and value.ndim == 0:
                 value = value[()]
             args.append(value)
-        outs = [results[role] for role in derivative.results]
+        outs = [results[role] for role in program.results]
         self.native_loop(variant, which, frozenset(mapped))(1, examples.size, *args, *outs)
         return results
-
-    def native_loop(self, variant: Variant, which: Which, mapped: frozenset[str]) -> Callable[..., Any]:
-        key = which, mapped
-        if key not in variant.loops:
-            inner = self.native(variant, which)
-            derivative = variant.program(which)
-            types = derivatives.result_types(derivative.program) if derivative.results else []
-            name, text = loop_text(derivative, types, mapped)
-            title = f"{self.title(which.kind, which.order)}, for each example"
-            decorate = None if self.is_plain else native.derivative_decorator(self.settings)
-            called = inner.dispatcher if isinstance(inner, native.Guarded) else inner
-            made = native.load(text, name, title, decorate, {derivative.program.name: called})
-            variant.loops[key] = made if self.is_plain else native.Guarded(made, title)
-        return variant.loops[key]
 
     def ones(self, given: dict[Role, Any]) -> Ones:
         """The axes of length 1 of the arguments."""
@@ -299,3 +431,11 @@ def nested(order: int, role: Role) -> Role:
     for number in range(order):
         role = ("dot", number, role)
     return role
+
+
+def _described(kind: Any) -> Any:
+    """The types of arguments as parts of a key, in which named tuples of different classes differ."""
+    if isinstance(kind, tuple) and not isinstance(kind, Type):
+        fields = getattr(kind, "_fields", ())
+        return (f"{type(kind).__module__}.{type(kind).__qualname__}", fields, *map(_described, kind))
+    return repr(kind)

@@ -10,6 +10,7 @@ from typing import Any
 from retrograde.compiler import ops
 from retrograde.compiler.form import (
     BOOL,
+    BROADCAST,
     INT,
     Alloc,
     At,
@@ -34,8 +35,6 @@ from retrograde.compiler.form import (
 )
 from retrograde.compiler.source import Source, refusal
 from retrograde.errors import LanguageError
-
-BROADCAST = "operands could not be broadcast together"
 
 
 _OF_EQUALS = {"==": True, "<=": True, ">=": True, "!=": False, "<": False, ">": False, "min": None, "max": None}
