@@ -36,7 +36,6 @@ from retrograde.compiler.form import (
 from retrograde.compiler.source import Source, refusal
 from retrograde.errors import LanguageError
 
-
 _OF_EQUALS = {"==": True, "<=": True, ">=": True, "!=": False, "<": False, ">": False, "min": None, "max": None}
 
 
