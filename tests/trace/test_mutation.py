@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import contextlib
 import copy
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compared import WM, M, W, X, agrees, each, lying
-from truth import close, differences
+from truth import agree, close, differences
 
 from retrograde import (
     DroppedGradientWarning,
@@ -1738,3 +1739,16 @@ def test_a_mask_may_change_after_a_pullback_was_made():
     _, back = pullback(lambda x: np.sum(np.where(mask, x, 0.0)), np.ones(4))
     mask[:] = False
     close(back(1.0)[0], np.ones(4))
+
+
+def test_ranges_and_other_sequences_are_indices_as_arrays_are():
+    def f(x):
+        A = 2.0 * np.eye(3)
+        A[range(3), range(3)] += x
+        A[range(2)] *= x[0]
+        y = x * 1.0
+        y[range(0, 3, 2)] = x[array.array("i", [1, 1])]
+        np.add.at(y, range(2), x[range(1, 3)])
+        return np.sum(A * A) + np.sum(y * y * x[range(2, -1, -1)])
+
+    agree(f, np.array([0.7, -0.4, 1.3]))

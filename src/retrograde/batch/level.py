@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from retrograde.batch.keys import raw_read, raw_write
+from retrograde.batch.layout import apart, spread
 from retrograde.batch.table import mapping_of, one_by_one, refusal
 from retrograde.rules import numpy_indexing
 from retrograde.rules.table import Composed
@@ -61,7 +62,7 @@ class BatchLevel(Level):
         if isinstance(raw, tuple | list):
             parts = [self.wrap(part) for part in raw]
             return type(raw)(*parts) if hasattr(raw, "_fields") else type(raw)(parts)
-        return raw if raw is None else hold(raw, self)
+        return raw if raw is None else hold(apart(raw), self)
 
     # --- operations
 
@@ -127,7 +128,7 @@ class BatchLevel(Level):
 
     def spread_in_place(self, x: Traced) -> None:
         whole = snapshot(x)
-        x.primal = np.copy(np.broadcast_to(whole, (self.size, *np.shape(whole))))
+        x.primal = spread(whole, self.size)
         x.link = True  # an array without axes is one all the same
         x.level = self
         become_mapped(x)
@@ -160,7 +161,7 @@ def view(x: Any, step: Callable[[Any], Any], raw: Any) -> Any:
     if raw is x.primal:
         return x
     if not shares_memory(raw, x.primal):
-        return hold(raw, x.level)
+        return hold(apart(raw), x.level)
     v = MappedView()
     v.base, v.path = (x.base, (*x.path, step)) if type(x) in VIEWS else (x, (step,))
     v.read, v.version = raw, v.base.primal

@@ -77,7 +77,9 @@ class Attributes:
     @property
     def flags(self) -> Any:
         """How the array lies in memory, to read: what is set here belongs to a view that nobody else has."""
-        return np.asarray(self.without_derivatives()).view().flags
+        value = self.without_derivatives()
+        # A batched value answers for one example.
+        return value.flags if isinstance(value, Attributes) else np.asarray(value).view().flags
 
     T = property(lambda x: np.transpose(x))
     mT = property(lambda x: np.matrix_transpose(x))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -43,4 +44,7 @@ def fixed_key(key: Any) -> Any:
             raise BatchedKey
     if isinstance(key, list):
         return np.array([fixed_key(k) for k in key], dtype=None if key else int)
-    return key.copy() if isinstance(key, np.ndarray) else key
+    if isinstance(key, np.ndarray):
+        return key.copy()
+    # Other sequences (`range`) are arrays to NumPy, too.
+    return np.array(key) if isinstance(key, Sequence) and not isinstance(key, str | bytes) else key

@@ -83,7 +83,8 @@ class Mapped(Traced):
 
     @property
     def flags(self) -> Any:
-        return contents(self).view().flags
+        memory = contents(self)
+        return np.asarray(memory[0] if self.level.maps and len(memory) else memory).view().flags
 
     def astype(
         self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
@@ -350,7 +351,9 @@ def _in_place(name: str, bare: str) -> Callable[[Any, Any], Any]:
         if np.shape(y) != np.shape(x) or not np.can_cast(y.dtype, x.dtype, "same_kind"):
             # Let NumPy say what is wrong with it.
             getattr(operator, f"i{bare}")(np.zeros(x.shape, x.dtype), np.zeros(y.shape, y.dtype))
-        if type(x) is Mapped and type(y) is Mapped and y.level is x.level and y.dtype == x.dtype:
+        is_like = type(x) is Mapped and type(y) is Mapped and y.level is x.level and y.dtype == x.dtype
+        # In-place operators leave an array as it lies in memory.
+        if is_like and contents(x).strides == contents(y).strides:
             x.primal = y.primal
         else:
             setitem(x, ..., y if y.dtype == x.dtype else y.astype(x.dtype))

@@ -113,12 +113,14 @@ for _name in ("erf", "erfc", "gamma", "lgamma"):
 
 
 def _of_one(x: Any) -> Any:
-    """An array like one example, without numbers and without memory."""
+    """An array like one example, of whose numbers nothing may depend."""
     if type(x) not in HANDLES or not x.level.maps:
         return x
     if not x.is_array():
         return x.dtype.type()
-    return np.broadcast_to(np.empty((), x.dtype), x.shape)
+    memory = contents(x)
+    # One that lies in memory as each of them does, where there are any.
+    return memory[0, ...] if len(memory) else np.broadcast_to(np.empty((), x.dtype), x.shape)
 
 
 @by_body(

@@ -8,6 +8,7 @@ import numpy as np
 
 from retrograde.batch.arguments import array, behind
 from retrograde.batch.keys import arranged, entries_of, is_place, raw_key, raw_read, target_of
+from retrograde.batch.layout import spread
 from retrograde.batch.table import by_body, mapped
 from retrograde.errors import BatchError
 from retrograde.rules.numpy_indexing import getitem, over_rows, placed, scatter, take_body
@@ -56,7 +57,7 @@ def _placed(function: Any, level: Any, x: Any, key: Any, value: Any) -> Any:
 
 
 def _each_of(level: Any, x: Any, dtype: Any) -> Any:
-    return x.primal if level.holds(x) else np.copy(np.broadcast_to(x, (level.size, *x.shape)))
+    return x.primal if level.holds(x) else spread(x, level.size)
 
 
 # --- an index that differs between the examples ----------------------------------------------------------------------
