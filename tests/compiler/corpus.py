@@ -1256,3 +1256,35 @@ def reshaped_and_written(x):
         column[i, 0] = s * x[i]
         s += np.sum(row * row)
     return np.sum(y * y) * s + z[1, 2] * copy[1]
+
+
+def longer_or_shorter(x, n):
+    if n > 2:
+        return x * x
+    y = np.zeros(n)
+    for i in range(n):
+        y[i] = x[i] * 3.0
+    return y
+
+
+@program(numbers(4), 3)
+def arrays_born_in_branches(x, n):
+    if x[0] > 0.0:
+        y = np.zeros(4)
+        for i in range(4):
+            y[i] = x[i] ** 2
+    elif n > 5:
+        y = x * 3.0
+    else:
+        y = x[:2]
+    s = 0.0
+    for k in range(3):
+        if k == 1:
+            t = y * x[k]
+        else:
+            t = x + s
+        t[k] *= 2.0
+        s += np.sum(t * t) * 0.1
+    z = x if n > 5 else y * s
+    u = longer_or_shorter(x, n) * z + np.sum(longer_or_shorter(y, 2))
+    return u * s

@@ -119,12 +119,49 @@ def y_or(x):
 
 
 @refused("y is bound to an array inside a loop or branch and read after it", "y", X)
-def array_born_in_a_branch(x):
+def array_born_in_a_loop(x):
+    for i in range(3):
+        y = x * i
+    return np.sum(y)
+
+
+@refused("y is bound to an array inside a loop or branch and read after it", "y", X)
+def array_born_on_one_path(x):
     if x[0] > 0:
         y = x * 2.0
+    return np.sum(y)
+
+
+@refused("y is bound to an array whose size is only known inside of a branch", "if x[0] > 0", X)
+def array_of_a_size_of_its_own(x):
+    if x[0] > 0:
+        y = x[x > 1.0]
+    else:
+        y = x * 2.0
+    return np.sum(y)
+
+
+@refused("an array that shares its memory with another one here", "if x[0] > 0", X)
+def chosen_array_that_is_written(x):
+    a = x * 2.0
+    if x[0] > 0:
+        y = a
     else:
         y = x * 3.0
-    return np.sum(y)
+    y[0] = 1.0
+    return np.sum(a) + np.sum(y)
+
+
+@refused("an array that shares its memory with another one here", "if x[0] > 0", X)
+def names_of_one_array_in_a_branch(x):
+    if x[0] > 0:
+        y = x * 2.0
+        z = y
+    else:
+        y = x * 3.0
+        z = x * 4.0
+    y[0] = 1.0
+    return np.sum(y) + np.sum(z)
 
 
 @refused("v is another name for the array y, which is bound to another one", "v", X)
@@ -326,5 +363,5 @@ def diagonal_written(x):
 
 
 def test_a_diagonal_whose_matrix_is_written_is_refused():
-    with pytest.raises(LanguageError, match="a view of a diagonal, or its matrix, is written into"):
+    with pytest.raises(LanguageError, match="shares its memory with another one"):
         specialised(diagonal_written, (X,))

@@ -38,6 +38,7 @@ from retrograde.compiler.form import (
     Statement,
     Store,
     Swap,
+    Text,
     View,
     While,
     Whole,
@@ -151,6 +152,8 @@ class _Emitter:
                 return "np.nan"
             if math.isinf(x):
                 return "np.inf" if x > 0 else "(-np.inf)"
+        if isinstance(x, Text):
+            return repr(x.value)
         return f"({x!r})" if not isinstance(x, bool | complex) and (x < 0 or str(x) == "-0.0") else repr(x)
 
     def bare(self, x: Operand) -> str:

@@ -79,6 +79,13 @@ def type_of_number(x: Any) -> Type:
     return FLOAT if isinstance(x, float) else Type("complex128")
 
 
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text as an argument of a `Whole`."""
+
+    value: str
+
+
 class Slice(NamedTuple):
     """A slice inside the index of a `View`; each bound an operand or None."""
 

@@ -23,6 +23,9 @@ FUNCTIONS: dict[str, Any] = {
     "np.linalg.eigh": np.linalg.eigh,
     "np.linalg.svd": svd,
     "np.linalg.qr": np.linalg.qr,
+    # Their results are integers, which have no derivative.
+    "np.argsort": np.argsort,
+    "np.searchsorted": np.searchsorted,
 }
 
 

@@ -137,8 +137,11 @@ class Arrays(Builder):
 
     # --- copies where NumPy has views -----------------------------------------------------------------------------
 
-    # What is a copy here and a view in NumPy: (copy, original, place of the call).
-    detachments: list[tuple[str, str, At | None]]
+    # What is a copy here and a view in NumPy: (copy, original, place of the call, the first write that matters).
+    detachments: list[tuple[str, str, At | None, int]]
+    # The buffers that are written into, in the order of the source; and how many were when the outermost loop began.
+    writes: list[str]
+    before_loop: int | None
     # The places of calls whose results must be views, as something is written into them or the original.
     attached: set[At | None]
 
@@ -148,16 +151,29 @@ class Arrays(Builder):
     def detached(self, value: Lazy, original: str) -> Any:
         """A rearrangement in memory of its own, where NumPy makes a view."""
         made = self.force(value)
-        self.detachments.append((made, original, self.at))
+        self.note_detached(made, original)
         return made
+
+    def note_detached(self, copy: str, original: str) -> None:
+        since = len(self.writes) if self.before_loop is None else self.before_loop
+        self.detachments.append((copy, original, self.at, since))
+
+    def note_write(self, array: str) -> None:
+        """The user's code writes into an array."""
+        self.written.add(self.root(array))
+        self.writes.append(self.root(array))
 
     def check_detached(self) -> None:
         """Start again with views, where something is written into a copy or its original."""
-        for copy, original, at in self.detachments:
-            if {copy, self.root(original)} & self.written:
+        for copy, original, at, since in self.detachments:
+            if {copy, self.root(original)} & set(self.writes[since:]):
                 if at in self.attached:
                     self.at = at
-                    raise self.refuse("a view of a diagonal, or its matrix, is written into", "….copy()")
+                    raise self.refuse(
+                        "an array that shares its memory with another one here (a diagonal, or what a branch chose) is "
+                        "written into, or the other one is",
+                        "….copy()",
+                    )
                 self.attached.add(at)
                 raise Restart
 

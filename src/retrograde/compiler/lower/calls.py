@@ -33,6 +33,8 @@ class Calls(Flow):
         self.reached = {}
         self.frames = []
         self.detachments = []
+        self.writes = []
+        self.before_loop = None
         self.attached = set()
 
     # The functions that are called, in the order of their first call.

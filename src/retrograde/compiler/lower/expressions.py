@@ -374,20 +374,26 @@ class Expressions(Indexing):
             self.inside(functools.partial(_collect, values, functools.partial(self.expr, n)))
             for n in (node.body, node.orelse)
         ]
-        if any(self.is_array(v) or isinstance(v, tuple | Object) for v in values):
-            if values[0] == values[1]:
-                return values[0]
-            raise self.refuse(
-                "a conditional expression of something else than numbers",
-                "np.where, or an if that writes into one array",
-            )
-        if not any(blocks):
+        if not any(blocks) and not any(self.is_array(v) or isinstance(v, tuple | Object) for v in values):
             return self.op("where", cond, *values)
-        cell = self.program.new("choice", ops.common(*(self.type_of(v) for v in values)))
-        for block, value in zip(blocks, values, strict=True):
-            block.append(Set(cell, self.cast(value, self.program.types[cell]), at=self.at))
-        self.emit(If(cond, blocks[0], blocks[1]))
-        return self.get(cell)
+        made = If(cond, blocks[0], blocks[1], at=self.at)
+        seen = [*self.frame.env.values(), *self.seen_outside()]
+        joined = self.joined(made, values[0], values[1], "choice", [seen, seen])
+        self.emit(made)
+        return self.read_cells(joined)
+
+    def joined(self, made: If, a: Any, b: Any, base: str, seen: Any) -> Any:
+        raise NotImplementedError
+
+    def seen_outside(self) -> list[Any]:
+        """The values of all names but those of the innermost function."""
+        return [v for frame in self.frames[:-1] for v in frame.env.values()]
+
+    def read_cells(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            parts = [self.read_cells(v) for v in value]
+            return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+        return self.get(value.cell) if isinstance(value, InCell) else value
 
     # --- attributes and subscripts -------------------------------------------------------------------------------
 
@@ -415,6 +421,10 @@ class Expressions(Indexing):
             fields = getattr(value, "_fields", ())
             if name in fields:
                 return value[fields.index(name)]
+            if name in ("append", "extend", "insert", "pop"):
+                raise self.refuse(
+                    "a list that changes its length", "out = np.empty(n) before the loop, and out[i] = … inside"
+                )
             raise self.refuse(f"the attribute {name} of a tuple")
         if isinstance(value, Constant):
             if not hasattr(value.value, name):

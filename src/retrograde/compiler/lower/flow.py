@@ -4,14 +4,37 @@ from __future__ import annotations
 
 import ast
 import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import INT, Add, Block, For, If, Increase, Operand, Set, Store, Swap, While, defs, walk
+from retrograde.compiler.form import (
+    INT,
+    Add,
+    Block,
+    For,
+    If,
+    Increase,
+    Index,
+    Op,
+    Operand,
+    Set,
+    Store,
+    Swap,
+    View,
+    While,
+    defs,
+    names_in,
+    uses,
+    walk,
+)
 from retrograde.compiler.lower import functions
 from retrograde.compiler.lower.expressions import describe
 from retrograde.compiler.lower.statements import Statements
 from retrograde.compiler.lower.values import NONE, Constant, Enumerated, InCell, Object, Range, Stale, Zipped
+
+Seen = Sequence[Sequence[Any]]
+"""For each side of a branch the values that names have."""
 
 
 class Flow(Statements):
@@ -36,11 +59,18 @@ class Flow(Statements):
             results.append((frame.returned, frame.result, frame.env))
             paths.append(frame.surely)
         frame.surely = paths[0] & paths[1]
-        made = If(cond, blocks[0], blocks[1])
-        self.emit(made)
+        made = If(cond, blocks[0], blocks[1], at=self.at)
         then_returned, else_returned = (r[0] for r in results)
+        joined: Any = None
+        born: dict[str, str] = {}
         if frame.path and (then_returned or else_returned):
-            self.join_results(made, results)
+            values = [result if returned else NONE for returned, result, _ in results]
+            joined = self.joined(made, values[0], values[1], "result", [self.seen_outside()] * 2)
+        elif not (then_returned or else_returned):
+            born = self.born_in(made, s, env, [e for _, _, e in results])
+        self.emit(made)
+        if joined is not None:
+            frame.result = self.read_cells(joined)
         frame.returned = then_returned or else_returned  # what follows stands in the other branch already
         if then_returned != else_returned and not frame.path:
             # The other path falls off the end of the function.
@@ -50,47 +80,103 @@ class Flow(Statements):
             self.block = outer
         frame.env = _joined(env, [e for _, _, e in results])
         self.close_merge(s, saved)
+        frame.env |= born
 
-    def join_results(self, made: If, results: list[Any]) -> None:
-        """An inlined function that returns on both sides of a branch: its scalar results meet in cells."""
-        values = [result if returned else NONE for returned, result, _ in results]
+    def joined(self, made: If, a: Any, b: Any, base: str, seen: Seen) -> Any:
+        """One value for those of the two sides of a branch: scalars meet in cells, arrays in a new one.
 
-        def join(a: Any, b: Any) -> Any:
-            if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
-                parts = [join(x, y) for x, y in zip(a, b, strict=True)]
-                return type(a)(*parts) if hasattr(a, "_fields") else tuple(parts)
-            if a is b and isinstance(a, Constant):
-                return a
-            if a == b and self.is_array_name(a):
-                return a
-            if any(self.is_array(v) or isinstance(v, tuple | Object) for v in (a, b)):
-                raise self.refuse(
-                    "a called function that returns different arrays or kinds of results on its paths",
-                    "one array that is written on every path",
-                )
-            cell = self.program.new("result", ops.common(self.type_of(a), self.type_of(b)))
-            for block, value in ((made.then, a), (made.orelse, b)):
-                block.append(Set(cell, self.cast(value, self.program.types[cell]), at=self.at))
-            return InCell(cell)
+        Args:
+            seen: for each side the names by which an array can still be seen.
+        """
+        if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
+            parts = [self.joined(made, x, y, base, seen) for x, y in zip(a, b, strict=True)]
+            return type(a)(*parts) if hasattr(a, "_fields") else tuple(parts)
+        if (a is b and isinstance(a, Constant)) or (self.is_array_name(a) and a == b):
+            return a
+        if self.is_array(a) and self.is_array(b):
+            return self.joined_arrays(made, a, b, base, seen)
+        if any(self.is_array(v) or isinstance(v, tuple | Object) for v in (a, b)):
+            raise self.refuse("results of different kinds on the two sides of a branch", "one kind of result")
+        cell = self.program.new(base, ops.common(self.type_of(a), self.type_of(b)))
+        for block, value in ((made.then, a), (made.orelse, b)):
+            block.append(Set(cell, self.cast(value, self.program.types[cell]), at=self.at))
+        return InCell(cell)
 
-        self.frame.result = self.read_cells(join(*values))
+    def joined_arrays(self, made: If, a: Any, b: Any, base: str, seen: Seen) -> str:
+        """An array in front of a branch, into which each side copies its own."""
+        shapes = self.shape(a), self.shape(b)
+        self.compute_before(made, set(names_in(shapes)))
+        inside = {name for s in walk([made]) for name in defs(s)}
+        if len(shapes[0]) != len(shapes[1]) or self.element_type(a) != self.element_type(b):
+            raise self.refuse(
+                f"{base} is an array of {len(shapes[0])} axes of {self.element_type(a)} on one side of a branch, of "
+                f"{len(shapes[1])} axes of {self.element_type(b)} on the other",
+                "arrays of one kind",
+            )
+        if inside & set(names_in(shapes)):
+            raise self.refuse(
+                f"{base} is bound to an array whose size is only known inside of a branch, and read after it",
+                f"{base} = np.empty(shape) before it, and {base}[:] = … inside",
+            )
+        shape = tuple(self.op("where", made.cond, n, m) if n != m else n for n, m in zip(*shapes, strict=True))
+        array = self.alloc(base, shape, self.element_type(a))
+        for block, value, names in zip((made.then, made.orelse), (a, b), seen, strict=True):
+            if self.is_array_name(value) and self.is_seen(value, names):
+                self.note_detached(array, value)
+            outer, self.block = self.block, block
+            self.nest(self.shape(value), functools.partial(self.copy_element, array, value))
+            self.block = outer
+        return array
 
-    def read_cells(self, value: Any) -> Any:
-        if isinstance(value, tuple):
-            parts = [self.read_cells(v) for v in value]
-            return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-        return self.get(value.cell) if isinstance(value, InCell) else value
+    def compute_before(self, made: If, names: set[str]) -> None:
+        """Move what computes some names in front of a branch, if that is nothing but sizes and slices."""
+        for block in (made.then, made.orelse):
+            wanted = set(names)
+            for s in reversed(block):
+                if wanted & set(defs(s)):
+                    wanted |= set(uses(s))
+            later = {name for s in walk(block) for name in defs(s)}
+            for s in list(block):
+                is_slice = isinstance(s, View) and not any(isinstance(i, str | int) for i in s.index)
+                is_free = is_slice or (isinstance(s, Op) and ops.is_cheap(s.fn))
+                if wanted & set(defs(s)) and is_free and not later & set(uses(s)):
+                    block.remove(s)
+                    self.block.append(s)
+                    later -= set(defs(s))
+
+    def copy_element(self, array: str, value: Any, index: Index) -> None:
+        self.store(array, index, self.element(value, index))
+
+    def born_in(self, made: If, node: Any, before: dict[str, Any], paths: list[dict[str, Any]]) -> dict[str, str]:
+        """The names that both sides of a branch bind to an array, and that meant nothing before it."""
+        frame = self.frame
+        found: dict[str, str] = {}
+        for name in sorted(node.assigned & node.wanted - frame.cells.keys() - frame.slots.keys() - frame.fixed):
+            values = [env.get(name) for env in paths]
+            if name not in before and all(self.is_array_name(v) for v in values):
+                others = [{n: v for n, v in env.items() if n != name} for env in paths]
+                seen = [[*others[k].values(), *self.seen_outside()] for k in (0, 1)]
+                found[name] = self.joined(made, values[0], values[1], name, seen)
+        return found
 
     # --- loops ---------------------------------------------------------------------------------------------------
+
+    def in_loop(self, body: Callable[[], Any]) -> Block:
+        """The statements of a loop's body."""
+        outer = self.before_loop
+        self.before_loop = len(self.writes) if outer is None else outer
+        made = self.inside(body)
+        self.before_loop = outer
+        return made
 
     def on_While(self, s: Any) -> None:
         saved = self.open_merge(s)
         env, surely = dict(self.frame.env), set(self.frame.surely)
         cond: list[Operand] = []
-        test = self.inside(lambda: cond.append(self.truth_of(s.test)))
+        test = self.in_loop(lambda: cond.append(self.truth_of(s.test)))
         self.check_test(test, s.test)
         self.frame.env, self.frame.surely = dict(env), set(surely)
-        body = self.inside(lambda: self.statements(s.body))
+        body = self.in_loop(lambda: self.statements(s.body))
         self.frame.env = _joined(env, [env, self.frame.env])
         self.frame.surely = surely
         self.emit(While(test, cond[0], body))
@@ -128,7 +214,7 @@ class Flow(Statements):
                 self.assign(s.target, item(var))
                 self.statements(s.body)
 
-            self.emit(For(var, low, high, self.inside(body)))
+            self.emit(For(var, low, high, self.in_loop(body)))
         self.frame.surely = surely
         self.frame.env = _joined(env, [env, self.frame.env])
         self.close_merge(s, saved)
@@ -171,7 +257,7 @@ class Flow(Statements):
             self.statements(s.body)
 
         tested = self.inside(test)
-        self.emit(While(tested, going[0], self.inside(body)))
+        self.emit(While(tested, going[0], self.in_loop(body)))
 
     def unroll(self, s: Any, items: tuple[Any, ...]) -> None:
         """A loop over a tuple: its body once for each member."""

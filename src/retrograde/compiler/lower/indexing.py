@@ -151,7 +151,7 @@ class Indexing(Arrays):
         """`array[items] = value`, or with an operator `array[items] fn= value`."""
         if not self.is_array_name(array):
             raise self.refuse("an assignment to an element of something that is no array in memory")
-        self.written.add(self.root(array))
+        self.note_write(array)
         items = self.completed(array, items)
         if any(self.is_array(i) for i in items):
             return self.scatter(array, items, value, fn)

@@ -11,6 +11,7 @@ refused (`check_borrowed`).
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import Any
 
 from retrograde.compiler import ops
@@ -85,13 +86,13 @@ class Names(Expressions):
 
     def is_reachable(self, array: str) -> bool:
         """Whether some name of the user's means this array or a part of it."""
+        return self.is_seen(array, [*self.frame.env.values(), *self.seen_outside()])
+
+    def is_seen(self, array: str, values: Sequence[Any]) -> bool:
+        """Whether the array is the caller's or from outside, or a part of it is among the values."""
         root = self.root(array)
         from_outside = {constant for constant, _ in self.constants.values()}
-        return (
-            root in from_outside
-            or root in self.program.params
-            or any(self.touches(v, root) for frame in self.frames for v in frame.env.values())
-        )
+        return root in from_outside or root in self.program.params or any(self.touches(v, root) for v in values)
 
     def set_cell(self, name: str, value: Operand) -> Operand:
         """Write a scalar into the cell of its name; the cell's type must hold it."""

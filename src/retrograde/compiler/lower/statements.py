@@ -188,7 +188,7 @@ class Statements(Names):
         left = self.expr(ast.copy_location(ast.Name(target.id, ast.Load()), target))
         value = self.expr(s.value)
         if self.is_array_name(left):
-            self.written.add(self.root(left))
+            self.note_write(left)
             value = self.safe_from(left, self.assignable(value))
             if len(self.shape(value)) > len(self.shape(left)):
                 raise self.refuse("an in-place operation whose result has more axes than its target")

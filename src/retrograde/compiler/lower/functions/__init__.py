@@ -10,7 +10,16 @@ operations has them.
 """
 
 # The subjects register their handlers when they are imported.
-from retrograde.compiler.lower.functions import choices, creation, linalg, matrices, reductions, scans, shape  # noqa: F401
+from retrograde.compiler.lower.functions import (  # noqa: F401
+    choices,
+    creation,
+    linalg,
+    matrices,
+    order,
+    reductions,
+    scans,
+    shape,
+)
 from retrograde.compiler.lower.functions.arguments import as_array
 from retrograde.compiler.lower.functions.products import dot
 from retrograde.compiler.lower.functions.python import OF_CONSTANTS, VARIADIC, trip_count

@@ -24,21 +24,21 @@ def solve(lower: Indexing, a: Any, b: Any) -> Any:
     a, b = _matrix(lower, a, type), _in_memory(lower, b, type)
     n = _square(lower, a)
     lower.guard_equal(n, lower.shape(b)[0], "solve: the matrix and the right-hand side differ in their first axis")
-    return _called(lower, "np.linalg.solve", (a, b), ("x", type, lower.shape(b)))[0]
+    return called(lower, "np.linalg.solve", (a, b), ("x", type, lower.shape(b)))[0]
 
 
 @handles(np.linalg.inv)
 def inv(lower: Indexing, a: Any) -> Any:
     a = _matrix(lower, a)
     _square(lower, a)
-    return _called(lower, "np.linalg.inv", (a,), ("inverse", lower.element_type(a), lower.shape(a)))[0]
+    return called(lower, "np.linalg.inv", (a,), ("inverse", lower.element_type(a), lower.shape(a)))[0]
 
 
 @handles(np.linalg.det)
 def det(lower: Indexing, a: Any) -> Any:
     a = _matrix(lower, a)
     _square(lower, a)
-    return _called(lower, "np.linalg.det", (a,), ("det", lower.element_type(a), ()))[0]
+    return called(lower, "np.linalg.det", (a,), ("det", lower.element_type(a), ()))[0]
 
 
 @handles(np.linalg.slogdet)
@@ -46,21 +46,21 @@ def slogdet(lower: Indexing, a: Any) -> Any:
     a = _matrix(lower, a)
     _square(lower, a)
     type = lower.element_type(a)
-    return _called(lower, "np.linalg.slogdet", (a,), ("sign", type, ()), ("logdet", type, ()))
+    return called(lower, "np.linalg.slogdet", (a,), ("sign", type, ()), ("logdet", type, ()))
 
 
 @handles(np.linalg.cholesky)
 def cholesky(lower: Indexing, a: Any) -> Any:
     a = _matrix(lower, a)
     _square(lower, a)
-    return _called(lower, "np.linalg.cholesky", (a,), ("factor", lower.element_type(a), lower.shape(a)))[0]
+    return called(lower, "np.linalg.cholesky", (a,), ("factor", lower.element_type(a), lower.shape(a)))[0]
 
 
 @handles(np.linalg.eigh)
 def eigh(lower: Indexing, a: Any) -> Any:
     a = _matrix(lower, a)
     n, type = _square(lower, a), lower.element_type(a)
-    return _called(lower, "np.linalg.eigh", (a,), ("values", type, (n,)), ("vectors", type, (n, n)))
+    return called(lower, "np.linalg.eigh", (a,), ("values", type, (n,)), ("vectors", type, (n, n)))
 
 
 @handles(np.linalg.eigvalsh)
@@ -75,7 +75,7 @@ def svd(lower: Indexing, a: Any, full_matrices: Any = True) -> Any:
     full = flag_of(lower, full_matrices, "full_matrices")
     type, k = lower.element_type(a), lower.op("min", m, n)
     outs = (("u", type, (m, m if full else k)), ("s", type, (k,)), ("vh", type, (n if full else k, n)))
-    return _called(lower, "np.linalg.svd", (a, full), *outs)
+    return called(lower, "np.linalg.svd", (a, full), *outs)
 
 
 @handles(np.linalg.qr)
@@ -83,10 +83,10 @@ def qr(lower: Indexing, a: Any) -> Any:
     a = _matrix(lower, a)
     m, n = lower.shape(a)
     type, k = lower.element_type(a), lower.op("min", m, n)
-    return _called(lower, "np.linalg.qr", (a,), ("q", type, (m, k)), ("r", type, (k, n)))
+    return called(lower, "np.linalg.qr", (a,), ("q", type, (m, k)), ("r", type, (k, n)))
 
 
-def _called(lower: Indexing, fn: str, args: tuple[Any, ...], *outs: Output) -> tuple[str, ...]:
+def called(lower: Indexing, fn: str, args: tuple[Any, ...], *outs: Output) -> tuple[str, ...]:
     """The results of a function of the table in whole.py: for each a name to start from, an element type, a shape."""
     names = tuple(
         lower.program.new(base, Type(type.dtype, len(shape)) if shape else type, shape or None)

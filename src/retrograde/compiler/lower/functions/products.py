@@ -9,13 +9,27 @@ import numpy as np
 from retrograde.compiler import ops
 from retrograde.compiler.form import INT, Operand, Set
 from retrograde.compiler.lower.functions.arguments import as_array
-from retrograde.compiler.lower.functions.reductions import array_sum
+from retrograde.compiler.lower.functions.reductions import array_max, array_min, array_sum
 from retrograde.compiler.lower.functions.registry import handles
 from retrograde.compiler.lower.functions.shape import ravel
 from retrograde.compiler.lower.indexing import Indexing
+from retrograde.compiler.lower.values import ELLIPSIS, Constant
 
 
 @handles(np.dot, np.matmul, methods="dot")
+def product(lower: Indexing, a: Any, b: Any, out: Any = None) -> Any:
+    made = dot(lower, a, b)
+    if out is None:
+        return made
+    lower.assign_subscript(out, [ELLIPSIS], made)
+    return out
+
+
+@handles(np.vdot)
+def vdot(lower: Indexing, a: Any, b: Any) -> Any:
+    return dot(lower, ravel(lower, as_array(lower, a)), ravel(lower, as_array(lower, b)))
+
+
 def dot(lower: Indexing, a: Any, b: Any) -> Any:
     a, b = as_array(lower, a), as_array(lower, b)
     ndims = len(lower.shape(a)), len(lower.shape(b))
@@ -73,7 +87,19 @@ def cross(lower: Indexing, a: Any, b: Any) -> Any:
 
 
 @handles(np.linalg.norm)
-def norm(lower: Indexing, x: Any) -> Any:
+def norm(lower: Indexing, x: Any, ord: Any = None) -> Any:
+    x = as_array(lower, x)
+    is_vector = len(lower.shape(x)) == 1
+    if is_vector and ord in (1, np.inf, -np.inf):
+        sizes = lower.elementwise("np.absolute", x)
+        return (array_sum if ord == 1 else array_max if ord > 0 else array_min)(lower, sizes)
+    is_fro = isinstance(ord, Constant) and ord.value == "fro" and not is_vector
+    if not (ord is None or is_fro or (is_vector and ord == 2)):
+        raise lower.refuse("this kind of norm", "the norm by its formula")
+    return _euclidean(lower, x)
+
+
+def _euclidean(lower: Indexing, x: Any) -> Any:
     """√Σx²; at the origin the sum of the squares itself, whose derivative there is zero, and not 0 times infinity."""
     squares = array_sum(lower, lower.elementwise("*", x, x))
     result = lower.new_cell("norm", lower.type_of(squares), squares)

@@ -9,7 +9,7 @@ import numpy as np
 
 from retrograde.compiler.form import INT, Index, Operand, Set
 from retrograde.compiler.lower.functions.arguments import as_array, axes_of, flag_of
-from retrograde.compiler.lower.functions.registry import elementwise, handles
+from retrograde.compiler.lower.functions.registry import elementwise, handles, truth
 from retrograde.compiler.lower.functions.shape import ravel
 from retrograde.compiler.lower.indexing import Indexing
 
@@ -117,3 +117,44 @@ def _position(lower: Indexing, a: Any, sign: str) -> Operand:
 
     lower.loop(1, shape[0], look)
     return lower.get(place)
+
+
+@handles(np.ptp)
+def ptp(lower: Indexing, a: Any, axis: Any = None) -> Any:
+    return lower.elementwise("-", array_max(lower, a, axis), array_min(lower, a, axis))
+
+
+@handles(np.count_nonzero)
+def count_nonzero(lower: Indexing, a: Any, axis: Any = None) -> Any:
+    return array_sum(lower, truth(lower, as_array(lower, a)), axis)
+
+
+@handles(np.nansum)
+def nansum(lower: Indexing, a: Any) -> Any:
+    a = as_array(lower, a)
+    return array_sum(lower, lower.elementwise("where", lower.elementwise("np.isnan", a), 0.0, a))
+
+
+@handles(np.nanmean)
+def nanmean(lower: Indexing, a: Any) -> Any:
+    a = as_array(lower, a)
+    there = lower.elementwise("not", lower.elementwise("np.isnan", a))
+    return lower.elementwise("/", nansum(lower, a), array_sum(lower, there))
+
+
+@handles(np.trapezoid)
+def trapezoid(lower: Indexing, y: Any, x: Any = None, dx: Any = 1.0) -> Any:
+    y = as_array(lower, y)
+    if len(lower.shape(y)) != 1:
+        raise lower.refuse("np.trapezoid of an array of several axes", "a loop over the rows")
+    (n,) = lower.shape(y)
+    if x is not None:
+        x = as_array(lower, x)
+        lower.guard_equal(n, lower.shape(x)[0])
+
+    def piece(index: Index) -> Operand:
+        after = (lower.op("+", index[0], 1),)
+        width = dx if x is None else lower.op("-", lower.element(x, after), lower.element(x, index))
+        return lower.op("*", width, lower.op("+", lower.element(y, index), lower.element(y, after)))
+
+    return lower.op("*", 0.5, lower.fold_sum((lower.op("max", lower.op("-", n, 1), 0),), piece))

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler.form import INT, Add, Set, Slice
+from retrograde.compiler.lower.functions.arguments import as_array
 from retrograde.compiler.lower.functions.registry import handles
+from retrograde.compiler.lower.functions.shape import ravel
 from retrograde.compiler.lower.indexing import Indexing
 
 
@@ -22,8 +24,9 @@ def cumprod(lower: Indexing, a: Any) -> Any:
 
 
 def _scan(lower: Indexing, a: Any, fn: str, start: int) -> Any:
+    a = as_array(lower, a)
     if len(lower.shape(a)) != 1:
-        raise lower.refuse("a scan of an array of several axes", "a loop over the rows")
+        a = ravel(lower, a)
     type = lower.element_type(a)
     type = INT if type.kind in "bu" else type
     made = lower.alloc("w", lower.shape(a), type)
@@ -41,7 +44,14 @@ def _scan(lower: Indexing, a: Any, fn: str, start: int) -> Any:
 
 
 @handles(np.diff)
-def diff(lower: Indexing, a: Any) -> Any:
+def diff(lower: Indexing, a: Any, n: Any = 1) -> Any:
+    a = as_array(lower, a)
+    if type(n) is not int or n < 0:
+        raise lower.refuse("np.diff with an n that is not written as a number")
+    return a if n == 0 else diff(lower, _once(lower, a), n - 1)
+
+
+def _once(lower: Indexing, a: Any) -> Any:
     ndim = len(lower.shape(a))
     ahead = lower.subscript(a, [*(Slice() for _ in range(ndim - 1)), Slice(1)])
     behind = lower.subscript(a, [*(Slice() for _ in range(ndim - 1)), Slice(None, -1)])

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import Index, Operand
+from retrograde.compiler.form import Index, Operand, Slice
 from retrograde.compiler.lower.functions.arguments import as_array, axes_of, sequence_of, shape_of
 from retrograde.compiler.lower.functions.registry import handles
 from retrograde.compiler.lower.indexing import Indexing
-from retrograde.compiler.lower.values import Lazy
+from retrograde.compiler.lower.values import NONE, Lazy
 
 
 @handles(np.transpose, methods="transpose")
@@ -132,3 +133,119 @@ def stack(lower: Indexing, arrays: Any, axis: Any = 0) -> Any:
 
         lower.nest(inner, put)
     return made
+
+
+@handles(np.hstack)
+def hstack(lower: Indexing, tup: Any) -> Any:
+    parts = sequence_of(lower, tup)
+    return concatenate(lower, parts, 0 if len(lower.shape(as_array(lower, parts[0]))) == 1 else 1)
+
+
+@handles(np.vstack)
+def vstack(lower: Indexing, tup: Any) -> Any:
+    parts = [as_array(lower, a) for a in sequence_of(lower, tup)]
+    rows = [lower.subscript(a, [NONE, Slice()]) if len(lower.shape(a)) == 1 else a for a in parts]
+    return concatenate(lower, tuple(rows), 0)
+
+
+@handles(np.column_stack)
+def column_stack(lower: Indexing, tup: Any) -> Any:
+    parts = [as_array(lower, a) for a in sequence_of(lower, tup)]
+    columns = [lower.subscript(a, [Slice(), NONE]) if len(lower.shape(a)) == 1 else a for a in parts]
+    return concatenate(lower, tuple(columns), 1)
+
+
+def _always(x: Operand, index: Index) -> Operand:
+    return x
+
+
+@handles(np.append)
+def append(lower: Indexing, arr: Any, values: Any) -> Any:
+    parts = []
+    for x in (as_array(lower, arr), as_array(lower, values)):
+        parts.append(
+            ravel(lower, x) if lower.is_array(x) else Lazy((1,), functools.partial(_always, x), lower.type_of(x))
+        )
+    return concatenate(lower, tuple(parts), 0)
+
+
+@handles(np.expand_dims)
+def expand_dims(lower: Indexing, a: Any, axis: Any) -> Any:
+    n = len(lower.shape(a)) + 1
+    if type(axis) is not int or not -n <= axis < n:
+        raise lower.refuse("np.expand_dims with an axis that is not written as a number", "x[:, None]")
+    return lower.subscript(a, [NONE if k == axis % n else Slice() for k in range(n)])
+
+
+@handles(np.broadcast_to)
+def broadcast_to(lower: Indexing, array: Any, shape: Any) -> Any:
+    array, wanted = as_array(lower, array), shape_of(lower, shape)
+    for n, m in zip(reversed(wanted), reversed(lower.shape(array)), strict=False):
+        if not (type(m) is int and m == 1):
+            lower.guard_equal(n, m)
+    made = Lazy(wanted, lambda index: lower.element(array, index), lower.element_type(array), lower.reads(array))
+    return lower.detached(made, array) if isinstance(array, str) and lower.is_array(array) else made
+
+
+BACKWARDS = Slice(None, None, -1)
+
+
+@handles(np.flip)
+def flip(lower: Indexing, m: Any) -> Any:
+    return lower.subscript(m, [BACKWARDS for _ in lower.shape(m)])
+
+
+@handles(np.flipud)
+def flipud(lower: Indexing, m: Any) -> Any:
+    return lower.subscript(m, [BACKWARDS])
+
+
+@handles(np.fliplr)
+def fliplr(lower: Indexing, m: Any) -> Any:
+    return lower.subscript(m, [Slice(), BACKWARDS])
+
+
+@handles(np.roll)
+def roll(lower: Indexing, a: Any, shift: Any) -> Any:
+    a = as_array(lower, a)
+    if len(lower.shape(a)) != 1:
+        raise lower.refuse("np.roll of an array of several axes", "slices, or a loop")
+    (n,) = lower.shape(a)
+
+    def element(index: Index) -> Operand:
+        return lower.element(a, (lower.op("%", lower.op("-", index[0], shift), n),))
+
+    return lower.lazily(a, (n,), element)
+
+
+@handles(np.repeat, methods="repeat")
+def repeat(lower: Indexing, a: Any, repeats: Any) -> Any:
+    a = as_array(lower, a)
+    if lower.is_array(repeats) or not lower.is_array(a):
+        raise lower.refuse("np.repeat of a number, or with an array of counts", "a loop that fills an array")
+    a = ravel(lower, a)
+    (n,) = lower.shape(a)
+    return lower.lazily(
+        a, (lower.op("*", n, repeats),), lambda index: lower.element(a, (lower.op("//", index[0], repeats),))
+    )
+
+
+@handles(np.take, methods="take")
+def take(lower: Indexing, a: Any, indices: Any) -> Any:
+    return lower.subscript(ravel(lower, a), [as_array(lower, indices)])
+
+
+@handles(np.kron)
+def kron(lower: Indexing, a: Any, b: Any) -> Any:
+    a, b = as_array(lower, a), as_array(lower, b)
+    if len(lower.shape(a)) != 2 or len(lower.shape(b)) != 2:
+        raise lower.refuse("np.kron of something else than two matrices", "a loop")
+    (n, m), (p, q) = lower.shape(a), lower.shape(b)
+
+    def element(index: Index) -> Operand:
+        i, j = index
+        left = lower.element(a, (lower.op("//", i, p), lower.op("//", j, q)))
+        return lower.op("*", left, lower.element(b, (lower.op("%", i, p), lower.op("%", j, q))))
+
+    type = ops.common(lower.element_type(a), lower.element_type(b))
+    return Lazy((lower.op("*", n, p), lower.op("*", m, q)), element, type, lower.reads(a) | lower.reads(b))
