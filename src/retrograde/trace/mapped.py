@@ -83,8 +83,15 @@ class Mapped(Traced):
 
     @property
     def flags(self) -> Any:
-        memory = contents(self)
-        return np.asarray(memory[0] if self.level.maps and len(memory) else memory).view().flags
+        return self.example().view().flags
+
+    def example(self) -> np.ndarray[Any, Any]:
+        """One of the examples as it lies in memory, of batches around this one, too; none of its numbers may matter."""
+        whole = plain(self.memory)
+        whole = whole.example() if type(whole) in MAPPED else np.asarray(whole)
+        if not self.level.maps:
+            return whole  # type: ignore[no-any-return]
+        return whole[0, ...] if len(whole) else np.broadcast_to(np.empty((), whole.dtype), whole.shape[1:])
 
     def astype(
         self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
