@@ -246,3 +246,22 @@ def test_flags_tell_the_layout_and_change_nothing():
 
     (x_bar,) = gradient(f, np.ones((2, 3)))
     close(x_bar, [[0.0, 2.0, 2.0], [2.0, 2.0, 2.0]])
+
+
+@pytest.mark.parametrize(
+    "key", [2, slice(0, 2), slice(5, 9), [0, 1], [], np.array([1, 2]), np.array([True, False] * 2), ...]
+)
+@pytest.mark.parametrize("writes", [False, True])
+def test_the_place_of_a_flat_iterator_after_indexing_is_that_of_numpy(key, writes):
+    def place(y):
+        q = y.flat
+        next(q), next(q)
+        if writes:
+            q[key] = 1.0
+        else:
+            q[key]
+        return q.index
+
+    seen = []
+    gradient(lambda x: np.sum(x) if seen.append(place(x * 1.0)) is None else x, np.arange(4.0))
+    assert seen == [place(np.arange(4.0))]

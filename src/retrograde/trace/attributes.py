@@ -270,10 +270,15 @@ class Flat:
 
     def __getitem__(self, key: Any) -> Any:
         # A copy, as NumPy's: what an array of indices gives is never a view.
+        self.index = 0
         return self.base[self._indices(key)]
 
     def __setitem__(self, key: Any, values: Any) -> None:
         indices = self._indices(key)
+        # Where NumPy's iterator is afterwards: at the start, or at the last of many places.
+        self.index = 0
+        if isinstance(key, list | np.ndarray) and np.size(key) and np.asarray(key).dtype.kind in "iu" and indices:
+            self.index = int(np.ravel_multi_index([np.ravel(i)[-1] for i in indices], self.base.shape))
         count = np.size(indices[0]) if indices else 1
         if isinstance(values, list | tuple) or np.ndim(values):
             from retrograde.trace.creation import array_of  # which needs the class that `Attributes` is a base of
@@ -308,7 +313,8 @@ class Flat:
             places = np.arange(len(self))[key]
         except IndexError:
             raise IndexError(f"index {key} is out of bounds for size {len(self)}") from None
-        return np.unravel_index(np.asarray(places), self.base.shape) if self.base.shape else ()
+        # An empty range would be an array of floats.
+        return np.unravel_index(np.asarray(places, np.intp), self.base.shape) if self.base.shape else ()
 
 
 # What arrays (and numbers) have beyond this. It would hand out the memory itself, or a plain value; so only those have

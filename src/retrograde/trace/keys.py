@@ -47,4 +47,6 @@ def fixed_key(key: Any) -> Any:
     if isinstance(key, np.ndarray):
         return key.copy()
     # Other sequences (`range`) are arrays to NumPy, too.
-    return np.array(key) if isinstance(key, Sequence) and not isinstance(key, str | bytes) else key
+    if isinstance(key, Sequence) and not isinstance(key, str | bytes):
+        return np.array(key, dtype=None if len(key) else int)
+    return key
