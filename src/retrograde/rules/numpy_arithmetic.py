@@ -9,12 +9,15 @@ import numpy as np
 from retrograde.rules.numpy_reductions import is_normal, is_plain
 from retrograde.rules.points import call, real
 from retrograde.rules.products import has_nan
-from retrograde.rules.table import Elementwise, composed, elementwise, multiple, one_over
+from retrograde.rules.table import Elementwise, chained, composed, elementwise, multiple, one_over
 
 elementwise(np.add, 1.0, 1.0, at=[real(-3, 3), real(-3, 3)])
 elementwise(np.subtract, 1.0, -1.0, at=[real(-3, 3), real(-3, 3)])
 elementwise(np.multiply, lambda b: b, lambda a: a, at=[real(-3, 3), real(-3, 3)])
-elementwise(np.divide, one_over(lambda b: b), lambda y, b: -y / b, at=[real(-3, 3), real(0.5, 3)])
+_inverse = one_over(lambda b: b)
+elementwise(
+    np.divide, _inverse, chained(_inverse, multiple(-1.0, lambda y: y)), at=[real(-3, 3), real(0.5, 3)]
+)
 elementwise(np.negative, -1.0, at=[real(-3, 3)])
 elementwise(np.positive, 1.0, at=[real(-3, 3)])
 elementwise(np.reciprocal, lambda y: -y * y, at=[real(0.5, 3)])

@@ -282,13 +282,24 @@ def extreme_pullback(
 
     def pull_extreme(y_bar: Any) -> Any:
         tied, number = _ties(kept(y, axis, keepdims), a, axis, initial, where)
+        bar = kept(y_bar, axis, keepdims)
         if tied.size < _LARGE or number is not ONE_EACH or not is_plain(tied):
-            return (np.where(tied, kept(y_bar, axis, keepdims) / number, 0),)
-        places = np.flatnonzero(tied)
-        values = spread(y_bar, tied.shape, axis, keepdims)[np.unravel_index(places, tied.shape)]
-        return (np.reshape(scatter(values, places, (tied.size,)), tied.shape),)
+            return (np.where(tied, bar / number, 0),)
+        return (_put_at(tied, bar, axis),)
 
     return pull_extreme
+
+
+def _put_at(mask: np.ndarray[Any, Any], bar: Any, axis: Any) -> Any:
+    """`np.where(mask, bar, 0)` for a mask with one element in each reduction, whose places are found quickly."""
+    axes = range(mask.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if len(axes) == 1 and is_plain(bar):
+        x_bar = np.zeros(mask.shape, np.result_type(bar))
+        np.put_along_axis(x_bar, np.argmax(mask, axis=axes[0], keepdims=True), bar, axes[0])
+        return x_bar
+    places = np.array([np.argmax(mask)]) if axis is None else np.flatnonzero(mask)
+    values = np.broadcast_to(bar, mask.shape)[np.unravel_index(places, mask.shape)]
+    return np.reshape(scatter(values, places, (mask.size,)), mask.shape)
 
 
 def extreme_pushforward(

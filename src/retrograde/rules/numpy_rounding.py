@@ -14,7 +14,7 @@ from numpy._core import umath
 from retrograde.rules.numpy_reductions import is_plain
 from retrograde.rules.points import call, distinct, real
 from retrograde.rules.products import times
-from retrograde.rules.table import composed, elementwise, general
+from retrograde.rules.table import composed, elementwise, general, shared
 
 # --- Rounding ------------------------------------------------------------------------------------------
 
@@ -114,10 +114,20 @@ def less(a: Any, b: Any) -> Any:
     return below if _is_decided(below, np.greater(a, b)) else np.where(a == b, 0.5, below | (a != a))
 
 
+def itself(share: Any) -> Any:
+    return share
+
+
+def rest(share: Any) -> Any:
+    """What one of two arguments leaves to the other."""
+    return ~share if type(share) is np.ndarray and share.dtype == bool else 1.0 - share
+
+
 def between(a: Any, b: Any, c: Any) -> Any:
     """∂ clip(a, b, c) / ∂a."""
     inside = np.greater(a, b) & np.less(a, c)
-    if _is_decided(inside, np.less(a, b) | np.greater(a, c)):
+    outside = np.less(a, b), np.greater(a, c)
+    if is_plain(inside) and sum(map(np.count_nonzero, (inside, *outside))) == np.size(inside):
         return inside
     return greater(a, b) * less(np.maximum(a, b), c)
 
@@ -137,8 +147,8 @@ def less_number(a: Any, b: Any) -> Any:
     return np.where(a == b, 0.5, np.less(a, b) | (b != b))
 
 
-elementwise(np.maximum, lambda a, b: greater(a, b), lambda a, b: greater(b, a), at=[real(-3, 3), real(-3, 3)])
-elementwise(np.minimum, lambda a, b: less(a, b), lambda a, b: less(b, a), at=[real(-3, 3), real(-3, 3)])
+elementwise(np.maximum, shared(greater, itself), shared(greater, rest), at=[real(-3, 3), real(-3, 3)])
+elementwise(np.minimum, shared(less, itself), shared(less, rest), at=[real(-3, 3), real(-3, 3)])
 elementwise(
     np.fmax, lambda a, b: greater_number(a, b), lambda a, b: greater_number(b, a), at=[real(-3, 3), real(-3, 3)]
 )

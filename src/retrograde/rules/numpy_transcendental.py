@@ -10,7 +10,7 @@ import numpy as np
 from retrograde.rules.numpy_reductions import is_normal, is_plain
 from retrograde.rules.points import real
 from retrograde.rules.products import has_nan
-from retrograde.rules.table import elementwise, multiple, one_over
+from retrograde.rules.table import elementwise, multiple, one_over, shared
 
 LN_2 = math.log(2)
 LN_10 = math.log(10)
@@ -93,23 +93,26 @@ elementwise(np.arccos, one_over(lambda x: -root_of_one_minus_square(x)), at=[rea
 elementwise(np.arctan, one_over(lambda x: 1 + x * x), at=[real(-3, 3)])
 
 
-def over_square(a: Any, b: Any, other: Any) -> Any:
-    """other / (a² + b²) without overflow or underflow of the squares, and 0 at the origin."""
+def square_length(a: Any, b: Any) -> tuple[Any, Any]:
+    """Two factors of a² + b², infinite at the origin: itself and 1, but where the squares over- or underflow."""
     if is_plain(a) and is_plain(b) and np.isrealobj(a):
         square = a * a + b * b
         if is_normal(square):
-            is_like = type(square) is np.ndarray and np.shape(other) == square.shape
-            return np.divide(other, square, out=square if is_like else None)
+            return square, 1.0
     radius = np.hypot(a, b)
-    origin = radius == 0
-    radius = np.where(origin, 1.0, radius)
-    return np.where(origin, 0.0, other / radius / radius)
+    radius = np.where(radius == 0, np.inf, radius)
+    return radius, radius
+
+
+def _over_both(x: Any, factors: tuple[Any, Any]) -> Any:
+    first, second = factors
+    return x / first if type(second) is float else x / first / second
 
 
 elementwise(
     np.arctan2,
-    lambda a, b: over_square(a, b, b),
-    lambda a, b: over_square(a, b, a) * -1.0,
+    shared(square_length, lambda s, b: _over_both(b, s)),
+    multiple(-1.0, shared(square_length, lambda s, a: _over_both(a, s))),
     at=[real(-3, 3), real(0.2, 3)],
 )
 
@@ -131,13 +134,15 @@ def sech_square(y: Any, x: Any) -> Any:
     slope = 1 - y * y
     if type(slope) is float or type(slope) is np.float64:
         return slope if slope > _TAIL or slope != slope else _sech_square_in_tail(x)
+    if type(slope) is np.ndarray and type(x) is np.ndarray and slope.ndim:
+        tail = np.nonzero((slope if slope.dtype.kind == "f" else np.abs(slope)) < _TAIL)
+        if tail[0].size:
+            slope[tail] = _sech_square_in_tail(x[tail])
+        return slope
     tail = np.abs(slope) < _TAIL
     if is_plain(tail) and not np.any(tail):
         return slope
-    if not is_plain(slope) or not is_plain(x) or not np.ndim(slope):
-        return np.where(tail, _sech_square_in_tail(np.where(tail, x, 1.0)), slope)
-    slope[tail] = _sech_square_in_tail(x[tail])
-    return slope
+    return np.where(tail, _sech_square_in_tail(np.where(tail, x, 1.0)), slope)
 
 
 _TAIL = 0.02

@@ -107,6 +107,48 @@ class Multiple:
         return self.factor * self.partial(*args)
 
 
+class _OfTwo:
+    """A partial made of two functions, of which several partials of a rule may have the first in common.
+
+    Then it is computed once for all of them, by whoever looks for it; to everybody else this is one function.
+    """
+
+    def __init__(self, first: Callable[..., Any], second: Callable[..., Any], skipped: int) -> None:
+        self.first = first
+        self.second = second
+        self.names = tuple(inspect.signature(first).parameters), tuple(inspect.signature(second).parameters)[skipped:]
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        union = dict.fromkeys((*self.names[0], *self.names[1]))
+        self.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in union])
+
+    def _split(self, args: tuple[Any, ...]) -> tuple[list[Any], list[Any]]:
+        values = dict(zip(self.__signature__.parameters, args, strict=True))
+        of_first, of_second = self.names
+        return [values[name] for name in of_first], [values[name] for name in of_second]
+
+
+class Chained(_OfTwo):
+    """A partial `first · rest`: what `first` has made of a cotangent is multiplied by the rest."""
+
+    def __init__(self, first: Callable[..., Any], rest: Callable[..., Any]) -> None:
+        super().__init__(first, rest, 0)
+
+    def __call__(self, *args: Any) -> Any:
+        of_first, of_rest = self._split(args)
+        return self.first(*of_first) * self.second(*of_rest)
+
+
+class Shared(_OfTwo):
+    """A partial that takes the result of another function, which it shares, for its first argument."""
+
+    def __init__(self, first: Callable[..., Any], partial: Callable[..., Any]) -> None:
+        super().__init__(first, partial, 1)
+
+    def __call__(self, *args: Any) -> Any:
+        of_first, of_partial = self._split(args)
+        return self.second(self.first(*of_first), *of_partial)
+
+
 @dataclass(frozen=True, eq=False)
 class WithArguments(Rule):
     """The kinds that take their arguments as the function does.
@@ -213,6 +255,16 @@ def one_over(divisor: Callable[..., Any]) -> Reciprocal:
 def multiple(factor: float, partial: Callable[..., Any]) -> Multiple:
     """The partial `factor · partial`."""
     return Multiple(factor, partial)
+
+
+def chained(first: Callable[..., Any], rest: Callable[..., Any]) -> Chained:
+    """The partial `first · rest`, where another argument's partial is `first`, or begins with it."""
+    return Chained(first, rest)
+
+
+def shared(first: Callable[..., Any], partial: Callable[..., Any]) -> Shared:
+    """The partial `partial(s, …)` with s the result of `first`, which other partials of the rule share."""
+    return Shared(first, partial)
 
 
 def linear(function: Function, *adjoints: Function, args: tuple[int, ...] = (0,), at: Sequence[Any]) -> None:

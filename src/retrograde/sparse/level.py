@@ -16,7 +16,8 @@ from retrograde.sparse.table import family_of
 from retrograde.trace.call import Binding, Operand, distribute
 from retrograde.trace.handle import Traced, is_traced, make, plain, shape_of
 from retrograde.trace.level import Level, Node, set_aside, some_are_asked
-from retrograde.trace.ops import Op, residuals
+from retrograde.trace.elementwise_ops import residuals
+from retrograde.trace.ops import Op
 from retrograde.trace.writing import Path, follow, write_array
 
 

@@ -30,7 +30,8 @@ from retrograde.rules.table import (
 from retrograde.trace.handle import HANDLES, VIEWS, Traced, like_of, plain
 from retrograde.trace.level import Level
 from retrograde.trace.operators import GENERATED
-from retrograde.trace.ops import Targets, elementwise_op, match, residuals
+from retrograde.trace.elementwise_ops import elementwise_op, residuals
+from retrograde.trace.ops import Targets, match
 from retrograde.trace.undecided import decide, undecided
 from retrograde.trace.views import kept, shares_memory, snapshot, view_of
 

@@ -1,22 +1,12 @@
 """Ops: what one kind of node does in a reverse sweep and in a forward step.
 
 A node is a tuple `(number, op, *links, *residuals)`: the links are those of its traced operands, the residuals what
-the formulas need. For elementwise rules the code of an op is generated from the rule's partials, because a function
-without loops and branches is several times faster than an interpreter of rules; `general_op` is that interpreter for
-all the other kinds.
-
-Four variants of an elementwise op exist, chosen when the node is made:
-
-plain       operands and result are float64 and of one shape: no un-broadcasting, no conjugates, no casts
-fitted      everything else; the node then also carries the shape and dtype of each traced operand
-×
-pull        multiplies by the partial as it is
-careful     checks: zero times infinity is zero, and large arrays are overwritten (see reverse/tape.py)
+the formulas need. For elementwise rules the code of an op is generated (see elementwise_ops.py); `general_op` is the
+interpreter of all the other kinds.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from functools import cache
 from sys import getrefcount
@@ -27,7 +17,7 @@ import numpy as np
 from retrograde.errors import PullbackError
 from retrograde.rules.products import has_nan, is_finite, over, unbroadcast
 from retrograde.rules.products import times as times_masked
-from retrograde.rules.table import Elementwise, Multiple, Reciprocal
+from retrograde.rules.table import Elementwise
 from retrograde.trace.handle import FLOAT64, HANDLES, like_of, plain, shape_of
 
 Pull = Callable[[Any, tuple[Any, ...], Any], None]
@@ -316,126 +306,6 @@ SPENT = _count_named()
 _IN_SLOT = _count_in_slot([np.zeros(1)])
 
 
-# --- elementwise rules -------------------------------------------------------------------------------------------
-
-_ARGUMENTS = ("a", "b", "c")
-
-
-def residuals(rule: Elementwise, active: tuple[bool, ...]) -> tuple[str, ...]:
-    """The names that the partials of the active operands need: `y`, and `a`, `b`, `c` for the operands."""
-    needed: set[str] = set()
-    for partial, wanted in zip(rule.partials, active, strict=True):
-        if wanted and callable(partial):
-            needed.update("a" if name == "x" else name for name in inspect.signature(partial).parameters)
-    return tuple(name for name in ("y", *_ARGUMENTS) if name in needed)
-
-
-@cache
-def elementwise_op(rule: Elementwise, active: tuple[bool, ...], fitted: bool) -> Op:
-    """The op of an elementwise rule for one choice of traced operands."""
-    wanted = [i for i, is_active in enumerate(active) if is_active]
-    kept = residuals(rule, active)
-    links = [f"link_{_ARGUMENTS[i]}" for i in wanted]
-    likes = [f"like_{_ARGUMENTS[i]}" for i in wanted] if fitted else []
-    helpers = (times, divided, over, scaled, fit, conj, match, deposit, deposit_negative)
-    names: dict[str, Any] = {f.__name__: f for f in helpers} | {"SPENT": SPENT}
-    partials = [_partial_text(rule.partials[i], f"partial_{_ARGUMENTS[i]}", names) for i in wanted]
-    unpack = f"    _, _, {', '.join([*links, *kept, *likes])}, = node\n"
-
-    def pull_text() -> str:
-        text = f"def pull(cotangents, node, y_bar):\n{unpack}"
-        for k, (partial, how, factor) in enumerate(partials):
-            x_bar = _times_factor(_product("y_bar", partial, _PLAIN[how], conjugate=fitted), factor)
-            if fitted:
-                x_bar = f"fit({x_bar}, {likes[k]})"
-            text += (
-                f"    x_bar = {x_bar}\n    i = {links[k]}[0]\n    h = cotangents[i]\n"
-                "    cotangents[i] = x_bar if h is None else h + x_bar\n"
-            )
-        return text
-
-    def careful_text() -> str:
-        # Without the node, residuals that nobody else holds may be overwritten.
-        text = f"def careful(cotangents, node, y_bar):\n{unpack}    del node\n"
-        for k, (partial, how, factor) in enumerate(partials):
-            is_last = k + 1 == len(partials)
-            is_last_use = partial in kept and all(partial not in str(later) for later, *_ in partials[k + 1 :])
-            spent = ", SPENT" if is_last_use else ", None"
-            if how == "times" and is_last:
-                spent += ", SPENT"
-            x_bar = _product("y_bar", partial, f"{how}({{}}, {{}}{spent})", conjugate=fitted)
-            if factor is not None:
-                x_bar = f"scaled({x_bar}, {factor!r}{', SPENT' if is_last_use else ''})"
-            if isinstance(partial, float) and partial != 1 and is_last:
-                x_bar = f"scaled(y_bar, {partial!r}, SPENT)"
-            if fitted:
-                x_bar = f"fit({x_bar}, {likes[k]})"
-            if partial == -1 and is_last and not fitted:
-                text += f"    deposit_negative(cotangents, {links[k]}, y_bar)\n"
-            else:
-                text += f"    deposit(cotangents, {links[k]}[0], {x_bar})\n"
-        return text
-
-    total = " + ".join(
-        _times_factor(_product(link, partial, how + "({}, {})", conjugate=False), factor)
-        for link, (partial, how, factor) in zip(links, partials, strict=True)
-    )
-    push_text = f"def push(node, y_result):\n{unpack}    return {f'match({total}, y_result)' if fitted else total}\n"
-    source = pull_text() + careful_text() + push_text
-    exec(compile(source, f"<retrograde rule {rule.name}>", "exec"), names)
-    is_quiet = all(isinstance(partial, float) or (partial in kept and how == "times") for partial, how, _ in partials)
-    return Op(
-        rule.name,
-        len(links),
-        names["pull"],
-        names["push"],
-        names["careful"],
-        is_quiet=is_quiet,
-        rule=rule,
-        active=active,
-        kept=kept,
-    )
-
-
-# What a cotangent is multiplied or divided by, where zero times infinity need not be zero.
-_PLAIN = {"times": "{} * {}", "divided": "over({}, {})"}
-
-
-def _partial_text(partial: Any, name: str, names: dict[str, Any]) -> tuple[str | float, str, float | None]:
-    """How generated code says a partial: a number, a residual's name, or a call; what is done with it; a factor."""
-    if not callable(partial):
-        return float(partial), "times", None
-    how, factor = "times", None
-    if isinstance(partial, Multiple):
-        partial, factor = partial.partial, partial.factor
-    if isinstance(partial, Reciprocal):
-        partial, how = partial.divisor, "divided"
-    parameters = ["a" if p == "x" else p for p in inspect.signature(partial).parameters]
-    sentinels = [object() for _ in parameters]
-    try:
-        # `lambda b: b`, the partial of a product, needs no call.
-        returned = partial(*sentinels)
-    except Exception:  # whatever a formula says to arguments that are no numbers
-        returned = None
-    if any(returned is sentinel for sentinel in sentinels):
-        return next(p for p, sentinel in zip(parameters, sentinels, strict=True) if sentinel is returned), how, factor
-    names[name] = partial
-    return f"{name}({', '.join(parameters)})", how, factor
-
-
-def _times_factor(x: str, factor: float | None) -> str:
-    return x if factor is None else f"{x} * {factor!r}"
-
-
-def _product(x: str, partial: str | float, product: str, conjugate: bool) -> str:
-    """The text of a cotangent times a partial; `product` says how two names are multiplied."""
-    if isinstance(partial, float):
-        if partial == 1:
-            return x
-        return f"-{x}" if partial == -1 else f"{x} * {partial!r}"
-    return product.format(x, f"conj({partial})" if conjugate else partial)
-
-
 # --- all other rules ---------------------------------------------------------------------------------------------
 
 
@@ -502,4 +372,4 @@ def _output_pull(cotangents: Any, node: tuple[Any, ...], y_bar: Any) -> None:
 OUTPUT = Op("output", 1, _output_pull, no_push)
 """One output of a function that has several: `(number, op, link of the whole, position, count)`."""
 
-__all__ = ["FLOAT64", "LEAF", "OUTPUT", "REACHED", "Op", "elementwise_op", "fit", "general_op", "match", "residuals"]
+__all__ = ["FLOAT64", "LEAF", "OUTPUT", "REACHED", "Op", "fit", "general_op", "match"]

@@ -1,0 +1,223 @@
+"""The ops of elementwise rules: code generated from a rule's partials.
+
+A function without loops and branches is several times faster than an interpreter of rules. Four variants of an
+elementwise op exist, chosen when the node is made:
+
+plain       operands and result are float64 and of one shape: no un-broadcasting, no conjugates, no casts
+fitted      everything else; the node then also carries the shape and dtype of each traced operand
+×
+pull        multiplies by the partial as it is
+careful     checks: zero times infinity is zero, and large arrays are overwritten (see reverse/tape.py)
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+from retrograde.rules.products import over
+from retrograde.rules.table import Chained, Elementwise, Multiple, Reciprocal, Shared
+from retrograde.trace.ops import SPENT, Op, conj, deposit, deposit_negative, divided, fit, match, scaled, times
+
+_ARGUMENTS = ("a", "b", "c")
+
+
+def residuals(rule: Elementwise, active: tuple[bool, ...]) -> tuple[str, ...]:
+    """The names that the partials of the active operands need: `y`, and `a`, `b`, `c` for the operands."""
+    needed: set[str] = set()
+    for partial, wanted in zip(rule.partials, active, strict=True):
+        if wanted and callable(partial):
+            needed.update("a" if name == "x" else name for name in inspect.signature(partial).parameters)
+    return tuple(name for name in ("y", *_ARGUMENTS) if name in needed)
+
+
+@cache
+def elementwise_op(rule: Elementwise, active: tuple[bool, ...], fitted: bool) -> Op:
+    """The op of an elementwise rule for one choice of traced operands."""
+    wanted = [i for i, is_active in enumerate(active) if is_active]
+    kept = residuals(rule, active)
+    links = [f"link_{_ARGUMENTS[i]}" for i in wanted]
+    likes = [f"like_{_ARGUMENTS[i]}" for i in wanted] if fitted else []
+    helpers = (times, divided, over, scaled, fit, conj, match, deposit, deposit_negative)
+    names: dict[str, Any] = {f.__name__: f for f in helpers} | {"SPENT": SPENT}
+    steps, prepare = _steps([rule.partials[i] for i in wanted], names)
+    unpack = f"    _, _, {', '.join([*links, *kept, *likes])}, = node\n"
+
+    def fitted_to(x_bar: str, k: int) -> str:
+        return f"fit({x_bar}, {likes[k]})" if fitted else x_bar
+
+    def pull_text() -> str:
+        text = f"def pull(cotangents, node, y_bar):\n{unpack}{prepare}"
+        for step in steps:
+            x_bar = step.product(_PLAIN[step.how], fitted)
+            if step.into is not None:
+                text += f"    {step.into} = {x_bar}\n"
+                continue
+            text += (
+                f"    x_bar = {fitted_to(x_bar, step.link)}\n    i = {links[step.link]}[0]\n    h = cotangents[i]\n"
+                "    cotangents[i] = x_bar if h is None else h + x_bar\n"
+            )
+        return text
+
+    def careful_text() -> str:
+        # Without the node, residuals that nobody else holds may be overwritten.
+        text = f"def careful(cotangents, node, y_bar):\n{unpack}    del node\n{prepare}"
+        for number, step in enumerate(steps):
+            later = {name for other in steps[number + 1 :] for name in (other.of, *other.names)}
+            is_last = step.of not in later
+            if step.partial == -1 and step.factor is None and is_last and not fitted and step.into is None:
+                text += f"    deposit_negative(cotangents, {links[step.link]}, {step.of})\n"
+                continue
+            x_bar = step.careful_product(later, fitted)
+            if step.into is not None:
+                text += f"    {step.into} = {x_bar}\n"
+            else:
+                text += f"    deposit(cotangents, {links[step.link]}[0], {fitted_to(x_bar, step.link)})\n"
+        return text
+
+    def push_text() -> str:
+        # What partials have in common is multiplied by each link for itself: the links differ.
+        terms = []
+        for step in (step for step in steps if step.into is None):
+            stem = next((other for other in steps if other.into == step.of), None)
+            term = links[step.link]
+            if stem is not None:
+                term = stem._replace(of=term).product(stem.how + "({}, {})", conjugate=False)
+            terms.append(step._replace(of=term).product(step.how + "({}, {})", conjugate=False))
+        total = " + ".join(terms)
+        return f"def push(node, y_result):\n{unpack}{prepare}    return {f'match({total}, y_result)' if fitted else total}\n"
+
+    source = pull_text() + careful_text() + push_text()
+    exec(compile(source, f"<retrograde rule {rule.name}>", "exec"), names)
+    is_quiet = all(isinstance(step.partial, float) or (step.partial in kept and step.how == "times") for step in steps)
+    return Op(
+        rule.name,
+        len(links),
+        names["pull"],
+        names["push"],
+        names["careful"],
+        is_quiet=is_quiet,
+        rule=rule,
+        active=active,
+        kept=kept,
+    )
+
+
+class _Step(NamedTuple):
+    """One product of a cotangent and a partial, as generated code says it."""
+
+    # The name of the cotangent.
+    of: str
+    # A number, a residual's name, or a call; what is done with it; and a number that the product is multiplied by.
+    partial: str | float
+    how: str
+    factor: float | None
+    # Where the product goes: to one of the links, or into a name for the steps that begin with it.
+    link: int
+    into: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """What the partial mentions."""
+        return _NAME.findall(self.partial) if isinstance(self.partial, str) else []
+
+    def product(self, text: str, conjugate: bool) -> str:
+        """The product; `text` says how two names are multiplied."""
+        x = self.of
+        if isinstance(self.partial, float):
+            if self.partial != 1:
+                x = f"-{x}" if self.partial == -1 else f"{x} * {self.partial!r}"
+        else:
+            x = text.format(x, f"conj({self.partial})" if conjugate else self.partial)
+        return x if self.factor is None else f"{x} * {self.factor!r}"
+
+    def careful_product(self, later: set[str], conjugate: bool) -> str:
+        """The product as a careful sweep makes it: what no later step needs may be overwritten."""
+        is_last = self.of not in later
+        if isinstance(self.partial, float):
+            if self.partial == 1 or not is_last:
+                return self.product("", conjugate)
+            return f"scaled({self.of}, {self.partial!r}, SPENT)"
+        spent = ", SPENT" if self.partial.isidentifier() and self.partial not in later else ", None"
+        if self.how == "times" and is_last:
+            spent += ", SPENT"
+        x_bar = self._replace(factor=None).product(f"{self.how}({{}}, {{}}{spent})", conjugate)
+        if self.factor is None:
+            return x_bar
+        # The product may be the partial or the cotangent itself, of which there are names here.
+        is_spent = is_last and later.isdisjoint(self.names)
+        return f"scaled({x_bar}, {self.factor!r}{', SPENT' if is_spent else ''})"
+
+
+_NAME = re.compile(r"\w+")
+
+# What a cotangent is multiplied or divided by, where zero times infinity need not be zero.
+_PLAIN = {"times": "{} * {}", "divided": "over({}, {})"}
+
+
+def _steps(partials: list[Any], names: dict[str, Any]) -> tuple[list[_Step], str]:
+    """The products that pull a cotangent back, one of which may begin with another; and what is computed before them.
+
+    Functions that the code calls are put into its `names`.
+    """
+    stems: dict[Callable[..., Any], str] = {}
+    for partial in partials:
+        if isinstance(partial, Chained):
+            stems.setdefault(partial.first, f"bar_{len(stems)}")
+    common: dict[Callable[..., Any], str] = {}
+    prepare = ""
+    for partial in partials:
+        inner = partial.partial if isinstance(partial, Multiple) else partial
+        if isinstance(inner, Shared) and inner.first not in common:
+            name = common[inner.first] = f"common_{len(common)}"
+            names[f"make_{name}"] = inner.first
+            prepare += f"    {name} = make_{name}({', '.join(_parameters(inner.first))})\n"
+    steps: list[_Step] = []
+    made: set[str] = set()
+    for k, partial in enumerate(partials):
+        stem = partial.first if isinstance(partial, Chained) else partial
+        of = stems.get(stem, "y_bar") if callable(stem) else "y_bar"
+        if of != "y_bar":
+            if of not in made:
+                made.add(of)
+                steps.append(_Step("y_bar", *_said(stem, f"stem_{of}", common, names), k, of))
+            partial = partial.second if isinstance(partial, Chained) else 1.0
+        steps.append(_Step(of, *_said(partial, f"partial_{k}", common, names), k))
+    return steps, prepare
+
+
+def _said(
+    partial: Any, name: str, common: dict[Callable[..., Any], str], names: dict[str, Any]
+) -> tuple[str | float, str, float | None]:
+    """How generated code says a partial: a number, a residual's name, or a call; what is done with it; a factor."""
+    if not callable(partial):
+        return float(partial), "times", None
+    how, factor, before = "times", None, []
+    if isinstance(partial, Multiple):
+        partial, factor = partial.partial, partial.factor
+    if isinstance(partial, Shared):
+        before = [common[partial.first]]
+        parameters = ["a" if p == "x" else p for p in partial.names[1]]
+        partial = partial.second
+    else:
+        if isinstance(partial, Reciprocal):
+            partial, how = partial.divisor, "divided"
+        parameters = _parameters(partial)
+    sentinels = [object() for _ in (*before, *parameters)]
+    try:
+        # `lambda b: b`, the partial of a product, needs no call.
+        returned = partial(*sentinels)
+    except Exception:  # whatever a formula says to arguments that are no numbers
+        returned = None
+    for said, sentinel in zip((*before, *parameters), sentinels, strict=True):
+        if returned is sentinel:
+            return said, how, factor
+    names[name] = partial
+    return f"{name}({', '.join((*before, *parameters))})", how, factor
+
+
+def _parameters(partial: Callable[..., Any]) -> list[str]:
+    return ["a" if p == "x" else p for p in inspect.signature(partial).parameters]
