@@ -260,11 +260,21 @@ def is_normal(x: Any) -> bool:
     if not x.size:
         return True
     tiny = np.finfo(x.dtype).tiny if x.dtype.kind in "fc" else 1
-    least = -1 if x.dtype.kind == "c" else np.min(x)
-    if least <= 0:
+    if x.dtype.kind == "c":
         x = np.abs(x)
-        least = np.min(x)
-    return bool(least >= tiny and np.max(x) < math.inf)
+    least, most = np.min(x), np.max(x)
+    if not (-math.inf < least and most < math.inf):
+        return False
+    if least >= tiny or most <= -tiny:
+        return True
+    if least >= 0 or most <= 0:
+        return False
+    # In pieces, which stay in the cache.
+    pieces = np.array_split(x.reshape(-1), -(-x.size // _PIECE)) if x.flags.c_contiguous else [x]
+    return all(np.min(np.abs(piece)) >= tiny for piece in pieces)
+
+
+_PIECE = 2**15  # elements
 
 
 general(np.prod, pullback=prod_pullback, pushforward=prod_pushforward, at=[*_WHOLE, *_ALONG])

@@ -63,9 +63,18 @@ def reverse_recurrence(b: Any, a: Any, axis: Axis) -> Any:
 
 def cumsum_adjoint(y_bar: Any, a: Like, axis: Any = None, dtype: Any = None) -> Any:
     if axis is None or not a.shape:
-        return np.reshape(np.cumsum(y_bar[::-1])[::-1], a.shape)
-    axis = one_axis(axis, a.ndim)
-    return cut(np.cumsum(cut(y_bar, axis, None, None, -1), axis=axis), axis, None, None, -1)
+        return np.reshape(_sums_from_end(y_bar, 0), a.shape)
+    return _sums_from_end(y_bar, one_axis(axis, a.ndim))
+
+
+def _sums_from_end(x: Any, axis: Axis, out: Any = None) -> Any:
+    """Σ x[k] over k ≥ i; a plain result lies in memory in its own order, so that nobody copies it."""
+    turned = cut(x, axis, None, None, -1)
+    if type(x) is not np.ndarray:
+        return cut(np.cumsum(turned, axis=axis), axis, None, None, -1)
+    out = np.empty_like(x) if out is None else out
+    np.cumsum(turned, axis=axis, out=cut(out, axis, None, None, -1))
+    return out
 
 
 def add_accumulate_adjoint(y_bar: Any, array: Like, axis: Any = 0, dtype: Any = None) -> Any:
@@ -187,7 +196,10 @@ def multiply_accumulate_pullback(y: Any, array: Any, axis: Any = 0, dtype: Any =
         if is_plain(array) and is_plain(y_bar) and is_normal(y):
             terms = y_bar * conj(y)
             if is_normal(terms) or is_normal(np.where(y_bar == 0, 1, terms)):
-                return (cumsum_adjoint(terms, Like(array.shape, array.dtype), axis) / conj(array),)
+                x_bar = cumsum_adjoint(terms, Like(array.shape, array.dtype), axis)
+                # In place where it can be: it is an array that nobody else holds.
+                x_bar /= conj(array)
+                return (x_bar,)
         return _pull_product(y, array, axis)(y_bar)
 
     return pull_cumprod

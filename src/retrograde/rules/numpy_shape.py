@@ -307,7 +307,10 @@ def tile_adjoint(y_bar: Any, A: Like, reps: Any) -> Any:
     counts = (1,) * (ndim - len(counts)) + counts
     lengths = (1,) * (ndim - A.ndim) + A.shape
     split = [n for pair in zip(counts, lengths, strict=True) for n in pair]
-    return np.reshape(np.sum(np.reshape(y_bar, split), axis=tuple(range(0, 2 * ndim, 2))), A.shape)
+    y_bar = np.reshape(y_bar, split)
+    for i in reversed(range(ndim)):
+        y_bar = _sum_of_few(y_bar, 2 * i)
+    return np.reshape(y_bar, A.shape)
 
 
 def resize_adjoint(y_bar: Any, a: Like, new_shape: Ints) -> Any:

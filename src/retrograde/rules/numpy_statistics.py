@@ -12,7 +12,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from retrograde.rules.lengths import over_length
 from retrograde.rules.numpy_reductions import count, is_plain, kept, masked
 from retrograde.rules.points import call, complex_, real
-from retrograde.rules.products import conj, somewhere, times
+from retrograde.rules.products import conj, somewhere, times, times_own
 from retrograde.rules.table import composed, general
 
 _MASK = np.array([[True, False, True], [False, True, True]])
@@ -24,7 +24,11 @@ _MASK = np.array([[True, False, True], [False, True, True]])
 
 
 def _deviations(a: Any, axis: Any, dtype: Any, where: Any) -> Any:
-    return masked(a - np.mean(a, axis=axis, dtype=dtype, keepdims=True, where=where), where)
+    return _centred(a, np.mean(a, axis=axis, dtype=dtype, keepdims=True, where=where), where)
+
+
+def _centred(a: Any, mean: Any, where: Any) -> Any:
+    return masked(a - mean, where)
 
 
 def _inverse_freedom(shape: tuple[int, ...], axis: Any, where: Any, ddof: Any) -> Any:
@@ -59,7 +63,7 @@ def var_pullback(
     def pull_var(y_bar: Any) -> Any:
         scale = 2 * _inverse_freedom(np.shape(a), axis, where, ddof + correction)
         bar = _real(kept(y_bar, axis, keepdims))
-        return (times(times(bar, scale), _deviations(a, axis, dtype, where)),)
+        return (times_own(times(bar, scale), _deviations(a, axis, dtype, where)),)
 
     return pull_var
 
@@ -87,16 +91,19 @@ def _std_parts(y: Any, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, 
     """The deviations, y with the reduced axes kept, and 1 / freedom, of a standard deviation y.
 
     Rounding can put the mean of equal elements beside them: y is then tiny instead of zero, and so are the deviations,
-    all alike. Taking away their mean once more leaves exact zeros.
+    all alike. Taking away their mean once more leaves exact zeros; it is not worth a pass where y is no such thing.
     """
-    deviations = _deviations(a, axis, dtype, where)
-    deviations = masked(deviations - np.mean(deviations, axis=axis, keepdims=True, where=where), where)
-    return deviations, kept(y, axis, keepdims), _inverse_freedom(np.shape(a), axis, where, ddof)
+    mean = np.mean(a, axis=axis, dtype=dtype, keepdims=True, where=where)
+    deviations = _centred(a, mean, where)
+    y = kept(y, axis, keepdims)
+    if not (is_plain(a) and np.all(np.abs(mean) < 16 * y)):
+        deviations = _centred(deviations, np.mean(deviations, axis=axis, keepdims=True, where=where), where)
+    return deviations, y, _inverse_freedom(np.shape(a), axis, where, ddof)
 
 
-def _std_slopes(deviations: Any, y: Any, scale: Any) -> Any:
-    """∂y/∂a = (a - m)/(freedom · y), and 0 where all elements are equal."""
-    return deviations / (np.where(y == 0, math.inf, y) / scale)
+def _inverse_length(y: Any, scale: Any) -> Any:
+    """1/(freedom · y), by which the deviations are multiplied for ∂y/∂a; 0 where all elements are equal."""
+    return scale / np.where(y == 0, math.inf, y)
 
 
 def std_pullback(
@@ -114,7 +121,7 @@ def std_pullback(
         deviations, length, scale = _std_parts(y, a, axis, dtype, ddof + correction, keepdims, where)
         bar = _real(kept(y_bar, axis, keepdims))
         if is_plain(length):
-            return (times(bar, _std_slopes(deviations, length, scale)),)
+            return (times_own(times(bar, _inverse_length(length, scale)), deviations),)
         return (over_length(bar * scale, deviations, length),)
 
     return pull_std
@@ -134,7 +141,7 @@ def std_pushforward(
     def push_std(a_dot: Any) -> Any:
         deviations, length, scale = _std_parts(y, a, axis, dtype, ddof + correction, keepdims, where)
         if is_plain(length):
-            terms = _inner(_std_slopes(deviations, length, scale), a_dot)
+            terms = times(_inner(deviations, a_dot), _inverse_length(length, scale))
         else:
             terms = np.real(over_length(a_dot * scale, conj(deviations), length))
         return np.sum(terms, axis=axis, keepdims=keepdims)

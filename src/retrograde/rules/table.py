@@ -170,6 +170,16 @@ class WithArguments(Rule):
         return tuple(inspect.signature(self.formula).parameters.values())[1:]
 
     @cached_property
+    def parameter_names(self) -> dict[str, int]:
+        """Their names, with their positions."""
+        return {parameter.name: i for i, parameter in enumerate(self.parameters)}
+
+    @cached_property
+    def takes_all(self) -> bool:
+        """Whether the formula takes keywords of any name."""
+        return any(parameter.kind is parameter.VAR_KEYWORD for parameter in self.parameters)
+
+    @cached_property
     def most_positions(self) -> float:
         """How many arguments the formula takes by position."""
         kinds = [parameter.kind for parameter in self.parameters]

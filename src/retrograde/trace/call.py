@@ -80,9 +80,11 @@ class Operand(NamedTuple):
 def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`rule.function(*args, **kwargs)`, where the rule takes the function's own arguments."""
     given = args
-    if kwargs or len(args) > 1:
-        args, kwargs = _normalised(rule, args, kwargs)
-    positions = _positions(rule, args)
+    positions = rule.args
+    if kwargs or type(positions) is slice or len(args) != len(positions) or positions[-1] >= len(args):
+        if kwargs or len(args) > 1:
+            args, kwargs = _normalised(rule, args, kwargs)
+        positions = _positions(rule, args)
     if not positions:
         # np.where(condition): the call has no differentiable argument at all.
         return undecided(rule.function(*map(_plain_tree, args), **kwargs), given)
@@ -351,7 +353,6 @@ def _normalised(
     rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Differentiable arguments by position, the others known to the formula and free of traced values."""
-    parameters = rule.parameters
     if len(args) > rule.most_positions:
         # The formula leaves out what it does not know (`out`), so what stands behind it goes by NumPy's names.
         known = int(rule.most_positions)
@@ -359,24 +360,25 @@ def _normalised(
         kwargs = dict(zip(names[known:], args[known:], strict=False)) | kwargs
         args = args[:known]
     if kwargs:
-        names = [p.name for p in parameters]
+        names = rule.parameter_names
         kwargs = {n: v for n, v in kwargs.items() if n in names or (v is not None and v is not np._NoValue)}  # type: ignore[attr-defined]
-        takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
-        unknown = [] if takes_all else [name for name in kwargs if name not in names]
-        if unknown:
+        if not rule.takes_all and not kwargs.keys() <= names.keys():
             raise UnsupportedArgumentError(
-                f"the derivative of {rule.label} does not know the argument {unknown[0]}=",
+                f"the derivative of {rule.label} does not know the argument {next(n for n in kwargs if n not in names)}=",
                 "leave it out, or write the call without it",
                 f"dropgrad(x) as the argument of {rule.label}, where its derivative is not wanted",
             )
         if not isinstance(rule.args, slice):
-            last = max((i for i in rule.args if i < len(names) and names[i] in kwargs), default=-1)
+            last = max([i for name, i in names.items() if name in kwargs and i in rule.args], default=-1)
             while len(args) <= last:
-                parameter = parameters[len(args)]
+                parameter = rule.parameters[len(args)]
                 args = (*args, kwargs.pop(parameter.name, parameter.default))
-    positions = set(_positions(rule, args))
-    args = tuple(arg if i in positions else _constant(rule, i, arg) for i, arg in enumerate(args))
-    return args, {name: _constant(rule, name, value) for name, value in kwargs.items()}
+    positions = _positions(rule, args)
+    if len(positions) < len(args):
+        args = tuple([arg if i in positions else _constant(rule, i, arg) for i, arg in enumerate(args)])
+    if kwargs and not _ATOMS.issuperset(map(type, kwargs.values())):
+        kwargs = {name: _constant(rule, name, value) for name, value in kwargs.items()}
+    return args, kwargs
 
 
 # Arguments of which only the truth counts.
