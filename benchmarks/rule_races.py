@@ -27,6 +27,13 @@ class Race:
     w: np.ndarray | None
     torch: Callable[..., Any] | None = None  # f(torch, *args), where it is written in another way there
     peers: tuple[str, ...] = ("autograd", "PyTorch")
+    more: str = ""  # what our rule does that the gradient by hand does not, where that shows in the time
+
+
+TAIL = "the slope keeps its digits in the tails, where 1 - y² loses them: they are looked for and computed again"
+TIES = "what ties shares the cotangent, and has to be looked for: a comparison or two of all elements"
+RANGE = "zeros, overflow and underflow are looked for, where the quick formula fails: two passes or more"
+TO_THE_LAST_BIT = "the value is NumPy's to the last bit, whose squares are summed in pairs; by hand it is a dot product"
 
 
 def elementwise_races(n: int) -> list[Race]:
@@ -161,22 +168,22 @@ def elementwise_races(n: int) -> list[Race]:
         Race("exp", lambda xp, x: xp.exp(x), exp, (x,), w),
         Race("log", lambda xp, x: xp.log(x), log, (x,), w),
         Race("sin", lambda xp, x: xp.sin(x), sin, (x,), w),
-        Race("tanh", lambda xp, x: xp.tanh(x), tanh, (signed,), w),
+        Race("tanh", lambda xp, x: xp.tanh(x), tanh, (signed,), w, more=TAIL),
         Race("arctan", lambda xp, x: xp.arctan(x), arctan, (signed,), w),
         Race("sqrt", lambda xp, x: xp.sqrt(x), sqrt, (x,), w),
         Race("square", lambda xp, x: xp.square(x), square, (x,), w),
         Race("abs", lambda xp, x: xp.abs(x), absolute, (signed,), w),
-        Race("clip", lambda xp, x: xp.clip(x, -1.0, 1.0), clip, (signed,), w),
+        Race("clip", lambda xp, x: xp.clip(x, -1.0, 1.0), clip, (signed,), w, more=TIES),
         Race("x ** 3", lambda xp, x: x**3, cube, (x,), w),
-        Race("x ** y", lambda xp, x, y: x**y, power, (x, y), w),
+        Race("x ** y", lambda xp, x, y: x**y, power, (x, y), w, more=RANGE),
         Race("add", lambda xp, x, y: x + y, add, (x, y), w),
         Race("subtract", lambda xp, x, y: x - y, subtract, (x, y), w),
         Race("multiply", lambda xp, x, y: x * y, multiply, (x, y), w),
         Race("divide", lambda xp, x, y: x / y, divide, (x, y), w),
-        Race("maximum", lambda xp, x, y: xp.maximum(x, y), maximum, (signed, other), w),
+        Race("maximum", lambda xp, x, y: xp.maximum(x, y), maximum, (signed, other), w, more=TIES),
         Race("where", lambda xp, x, y: xp.where(mask, x, y), where, (x, y), w, torch_where),
         Race("hypot", lambda xp, x, y: xp.hypot(x, y), hypot, (x, y), w),
-        Race("arctan2", lambda xp, x, y: xp.arctan2(x, y), arctan2, (signed, other), w),
+        Race("arctan2", lambda xp, x, y: xp.arctan2(x, y), arctan2, (signed, other), w, more=RANGE),
         Race("logaddexp", lambda xp, x, y: xp.logaddexp(x, y), logaddexp, (signed, other), w),
     ]
 
@@ -264,17 +271,20 @@ def reduction_races(n: int) -> list[Race]:
         Race("sum", lambda xp, x: xp.sum(x), total, (x,), None),
         Race("sum, axis=1", lambda xp, x: xp.sum(x, axis=1), total_of_rows, (matrix,), w_rows),
         Race("mean", lambda xp, x: xp.mean(x), mean, (x,), None),
-        Race("var", lambda xp, x: xp.var(x), var, (x,), None, lambda torch, x: torch.var(x, correction=0)),
-        Race("std", lambda xp, x: xp.std(x), std, (x,), None, lambda torch, x: torch.std(x, correction=0)),
-        Race("max", lambda xp, x: xp.max(x), largest, (signed,), None),
+        Race("var", lambda xp, x: xp.var(x), var, (x,), None, lambda torch, x: torch.var(x, correction=0),
+             more=TO_THE_LAST_BIT),
+        Race("std", lambda xp, x: xp.std(x), std, (x,), None, lambda torch, x: torch.std(x, correction=0),
+             more=TO_THE_LAST_BIT),
+        Race("max", lambda xp, x: xp.max(x), largest, (signed,), None, more=TIES),
         Race("max, axis=1", lambda xp, x: xp.max(x, axis=1), largest_of_rows, (matrix,), w_rows,
-             lambda torch, x: torch.amax(x, 1)),
+             lambda torch, x: torch.amax(x, 1), more=TIES),
         Race("prod", lambda xp, x: xp.prod(x), product, (near_one,), None),
         Race("norm", lambda xp, x: xp.linalg.norm(x), norm, (signed,), None),
         Race("norm, axis=1", lambda xp, x: xp.linalg.norm(x, axis=1), norm_of_rows, (matrix,), w_rows,
              lambda torch, x: torch.linalg.norm(x, dim=1)),
         Race("cumsum", lambda xp, x: xp.cumsum(x), cumsum, (signed,), w, lambda torch, x: torch.cumsum(x, 0)),
-        Race("cumprod", lambda xp, x: xp.cumprod(x), cumprod, (near_one,), w, lambda torch, x: torch.cumprod(x, 0)),
+        Race("cumprod", lambda xp, x: xp.cumprod(x), cumprod, (near_one,), w, lambda torch, x: torch.cumprod(x, 0),
+             more=RANGE),
         Race("sort", lambda xp, x: xp.sort(x), sort, (signed,), w, lambda torch, x: torch.sort(x)[0]),
         Race("median", lambda xp, x: xp.median(x), median, (signed[: n // 2 * 2],), None, peers=()),
     ]  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sampling import _fill, points
 
-from retrograde import jvp, pullback
+from retrograde import gradient, hessian, jacobian, jvp, pullback
 from retrograde.errors import UnsupportedArgumentError
 from retrograde.rules.table import RULES, NoGradient, Rule
 from retrograde.trace.structure import flatten, map_leaves
@@ -59,3 +59,22 @@ def test_nothing_comes_of_a_zero_cotangent_or_tangent(value: float) -> None:
                 wrong.append(f"{rule.label} at {point.label}: a zero cotangent gives {bars!r}")
     assert wrong == []
     assert tried > 500
+
+
+@pytest.mark.parametrize("n", [3, 50_000])
+def test_a_constant_factor_of_zero_hides_an_infinite_slope_behind_it(n: int) -> None:
+    x = np.concatenate([[0.0], np.arange(1.0, n)])
+    mask = np.concatenate([[0.0], np.ones(n - 1)])
+    (x_bar,) = gradient(lambda x: np.sum(np.sqrt(mask * x)), x)
+    np.testing.assert_allclose(x_bar, np.where(mask, 0.5 / np.sqrt(np.maximum(x, 1.0)), 0.0))
+    assert gradient(lambda x: np.sqrt(0.0 * x), 1.0) == (0.0,)
+    assert np.isnan(gradient(lambda x: np.sqrt((x - 1.0) * (x - 1.0)), 1.0)[0])
+
+
+def test_a_masked_root_has_no_second_derivative_where_it_is_masked() -> None:
+    def energy(x: Any) -> Any:
+        return np.sum((np.array([0.0, 1.0]) * np.sqrt(x) - 1.0) ** 2)
+
+    x = np.array([0.0, 4.0])
+    np.testing.assert_allclose(hessian(energy, x), [[0, 0], [0, 0.5 * 4.0**-1.5]])
+    np.testing.assert_allclose(jacobian(lambda x: gradient(energy, x)[0], x, mode="reverse"), hessian(energy, x))

@@ -82,7 +82,7 @@ def second(f: Any, a: Any, b: Any) -> list[list[float]]:
         (np.logaddexp, -math.inf, 0.0, [[0, 0], [0, 0]]),
         (np.power, 0.0, 2.0, [[2, 0], [0, 0]]),
         (np.power, 2.0, 0.0, [[0, 0.5], [0.5, math.log(2) ** 2]]),
-        (np.hypot, 0.0, 0.0, [[0, 0], [0, 0]]),
+        (np.hypot, 0.0, 0.0, [[math.inf, 0], [0, math.inf]]),
         (np.hypot, 3.0, 4.0, [[16 / 125, -12 / 125], [-12 / 125, 9 / 125]]),
         (np.divide, 1.0, 2.0, [[0, -0.25], [-0.25, 0.25]]),
         (np.maximum, 1.0, 1.0, [[0, 0], [0, 0]]),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from truth import close
 
 import retrograde.rules.numpy_norms  # noqa: F401  defines the rules
 from retrograde import grad, hessian, jvp
@@ -132,17 +133,40 @@ def test_masked_norm_of_infinity_gives_zero() -> None:
         np.testing.assert_array_equal(pull(np.array([0.0, 25.0]), x, 3, 1)[0], [0, 0])
 
 
+LENGTHS: list[Any] = [
+    np.linalg.norm,
+    lambda x: np.hypot(x[0], x[1]),
+    lambda x: np.abs(x[0] + 1j * x[1]),
+]
+
+
 @pytest.mark.parametrize("power", [1, 2])
-def test_second_derivatives_of_a_norm_at_zero_are_no_silent_zeros(power: int) -> None:
+@pytest.mark.parametrize("length", LENGTHS)
+def test_second_derivatives_of_a_length_at_zero_are_no_silent_zeros(length: Any, power: int) -> None:
     """That of the square exists, but no value at the point tells it; np.sum(x * x) has it."""
 
     def f(x: Any) -> Any:
-        return np.linalg.norm(x) ** power
+        return length(x) ** power
 
     with np.errstate(all="ignore"):
         assert not np.any(np.isfinite(np.diag(hessian(f, np.zeros(2)))))
         assert not np.isfinite(grad(lambda t: grad(f)(t * np.array([1.0, 0.0]))[0])(0.0))
         assert not np.isfinite(jvp(lambda x: jvp(f, (x,), (np.ones(2),))[1], (np.zeros(2),), (np.ones(2),))[1])
+
+
+@pytest.mark.parametrize("power", [1, 2, 4])
+def test_the_second_derivative_of_a_root_that_was_taken_back_is_no_silent_zero(power: int) -> None:
+    with np.errstate(all="ignore"):
+        for f in (lambda s: np.sqrt(s) ** power, lambda s: np.cbrt(s) ** power):
+            assert not np.isfinite(hessian(f, 0.0))
+    # Where the branch is not taken, it is one.
+    close(hessian(lambda s: np.where(s > 0, np.sqrt(s), 0.0) ** 2 + s * s, 0.0), 2.0)
+
+
+def test_second_derivatives_of_lengths_elsewhere_are_right() -> None:
+    for length in LENGTHS:
+        close(hessian(length, np.array([3.0, 4.0])), [[16 / 125, -12 / 125], [-12 / 125, 9 / 125]])
+        close(hessian(lambda x, f=length: f(x) ** 2, np.array([3.0, 4.0])), 2 * np.eye(2))
 
 
 def test_second_derivatives_of_a_norm_that_is_not_used_at_zero_are_zero() -> None:

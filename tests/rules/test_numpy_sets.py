@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,34 @@ def test_unique_of_nans() -> None:
         y, y_dot = jvp(lambda x, e=equal_nan: np.unique(x, equal_nan=e), (x,), (np.array([5.0, 6.0, 7.0]),))
         np.testing.assert_array_equal(y, np.unique(x, equal_nan=equal_nan))
         close(y_dot, [6, 5] if equal_nan else [6, 5, 7])
+
+
+def test_unique_says_where_its_values_were_and_how_often() -> None:
+    def loss(x: Any) -> Any:
+        values, index, inverse, counts = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
+        for got, want in zip((index, inverse, counts), ([1, 3, 0], [2, 0, 2, 1], [1, 1, 2]), strict=True):
+            np.testing.assert_array_equal(got, want)
+        return np.sum(values * counts**2)
+
+    close(gradient(loss, A)[0], [4, 1, 0, 1])
+
+
+@pytest.mark.parametrize("options", [{}, {"return_index": True}, {"return_counts": True, "return_inverse": True}])
+def test_unique_slices_along_an_axis_are_read_from_the_first_of_each(options: dict[str, bool]) -> None:
+    x = np.array([[1.0, 2.0, 1.0, 0.0], [3.0, 4.0, 3.0, 5.0]])
+
+    def values(x: Any) -> Any:
+        found = np.unique(x, axis=1, **options)
+        return found[0] if options else found
+
+    np.testing.assert_array_equal(jvp(values, (x,), (x,))[0], [[0, 1, 2], [5, 3, 4]])
+    close(gradient(lambda x: np.sum(values(x) * np.array([1.0, 10.0, 100.0])), x)[0], [[10, 100, 0, 1]] * 2)
+
+
+def test_unsorted_unique_values_come_in_numpys_order() -> None:
+    if "sorted" not in inspect.signature(np.unique).parameters:
+        pytest.skip("NumPy before 2.3 sorts always")
+    np.testing.assert_array_equal(jvp(lambda x: np.unique(x, sorted=False), (A,), (A,))[1], np.unique(A, sorted=False))
 
 
 @pytest.mark.parametrize(

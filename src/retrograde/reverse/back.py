@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from retrograde.errors import AlreadyUsedError, InputError
+from retrograde.reverse.failing import name_operation
 from retrograde.reverse.graph import FREED, nodes_behind
 from retrograde.reverse.loss import check_loss
 from retrograde.reverse.params import Cell, Param, accumulate
@@ -67,10 +68,14 @@ def back(y: Any, y_bar: Any = None, once: bool = True) -> None:
     if once and not isinstance(y, Param):
         y.link = FREED
     del nodes, end
-    if once and not repeatable:
-        cotangents = sweep_and_free(inner, start())
-    else:
-        cotangents = sweep(inner, start, [leaf[0] for leaf in leaves], repeatable)
+    try:
+        if once and not repeatable:
+            cotangents = sweep_and_free(inner, start())
+        else:
+            cotangents = sweep(inner, start, [leaf[0] for leaf in leaves], repeatable)
+    except Exception as error:
+        name_operation(error, {})
+        raise
     changes: list[tuple[Cell, Any]] = []
     for leaf in leaves:
         x_bar = result(cotangents, leaf[0])

@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from retrograde.reverse.failing import name_operation
 from retrograde.trace.handle import HANDLES, Traced, is_traced
-from retrograde.trace.interception import traceable
+from retrograde.trace.interception import options, traceable
 from retrograde.trace.level import Node
 from retrograde.trace.ops import REACHED, deposit, shows_nan
 from retrograde.trace.recording import RecordingLevel
@@ -122,6 +123,8 @@ class Tape(RecordingLevel):
         self.nodes: list[Node] = []
         super().__init__(self.nodes.append)
         self.borrowed = [] if swept_at_once else None
+        if options.lines:
+            self.lines = {}
         self.size = 0
         # The memory of the leaves, which tells small problems from large ones.
         self.bytes = 0
@@ -174,6 +177,9 @@ class Tape(RecordingLevel):
                 cotangents = sweep_and_free(self.nodes, start())
             else:
                 cotangents = sweep(self.nodes, start, numbers, self.repeatable)
+        except Exception as error:
+            name_operation(error, self.lines)
+            raise
         finally:
             if last:
                 # A checkpoint's node holds traced values, and they this tape.

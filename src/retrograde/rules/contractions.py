@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.rules.numpy_indexing import dispatched
+from retrograde.rules.dispatching import dispatched
 from retrograde.rules.products import everything, everywhere, has_nan, somewhere, times
 from retrograde.rules.table import no_gradient
 

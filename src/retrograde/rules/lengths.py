@@ -12,20 +12,18 @@ from typing import Any
 import numpy as np
 
 from retrograde.rules.contractions import constant
-from retrograde.rules.numpy_indexing import dispatched
 from retrograde.rules.numpy_reductions import is_plain
 from retrograde.rules.points import real
-from retrograde.rules.products import somewhere, times
-from retrograde.rules.table import elementwise
+from retrograde.rules.products import along, somewhere, times
+from retrograde.rules.table import applied, elementwise
 
-
-@dispatched
-def along(x: Any, ratio: Any) -> Any:
-    """x · ratio, and 0 where x is 0, though the ratio be infinite or NaN there; in its derivatives it stays so."""
-    return np.where(x == 0, 0.0, x * ratio)
-
-
-elementwise(along, lambda b: b, lambda a: a, at=[real(0.5, 1), real(0.5, 1)])
+# Where x is 0 nothing comes of a change of the ratio, though that be infinite or NaN.
+elementwise(
+    along,
+    lambda b: b,
+    applied(lambda a: a, lambda bar, a: times(a, bar)),
+    at=[real(0.5, 1), real(0.5, 1)],
+)
 
 
 def over_length(bar: Any, x: Any, y: Any) -> Any:

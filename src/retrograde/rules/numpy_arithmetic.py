@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
+from retrograde.rules.contractions import constant
+from retrograde.rules.lengths import over_length
 from retrograde.rules.numpy_reductions import is_normal, is_plain
 from retrograde.rules.points import call, real
-from retrograde.rules.products import has_nan
-from retrograde.rules.table import Elementwise, chained, composed, elementwise, multiple, one_over
+from retrograde.rules.products import has_nan, somewhere, times
+from retrograde.rules.table import Elementwise, applied, chained, composed, elementwise, multiple, one_over
 
 elementwise(np.add, 1.0, 1.0, at=[real(-3, 3), real(-3, 3)])
 elementwise(np.subtract, 1.0, -1.0, at=[real(-3, 3), real(-3, 3)])
 elementwise(np.multiply, lambda b: b, lambda a: a, at=[real(-3, 3), real(-3, 3)])
 _inverse = one_over(lambda b: b)
-elementwise(
-    np.divide, _inverse, chained(_inverse, multiple(-1.0, lambda y: y)), at=[real(-3, 3), real(0.5, 3)]
-)
+elementwise(np.divide, _inverse, chained(_inverse, multiple(-1.0, lambda y: y)), at=[real(-3, 3), real(0.5, 3)])
 elementwise(np.negative, -1.0, at=[real(-3, 3)])
 elementwise(np.positive, 1.0, at=[real(-3, 3)])
 elementwise(np.reciprocal, lambda y: -y * y, at=[real(0.5, 3)])
@@ -101,4 +101,16 @@ def _cosine(a: Any, y: Any) -> Any:
     return np.where(origin, 0.0, a / np.where(origin, 1.0, y))
 
 
-elementwise(np.hypot, lambda y, a: _cosine(a, y), lambda y, b: _cosine(b, y), at=[real(-3, 3), real(0.2, 3)])
+def _times_cosine(bar: Any, a: Any, y: Any) -> Any:
+    """`bar * a / y`, of which a derivative at the origin is not lost."""
+    if is_plain(y) or not somewhere(constant(y) == 0):
+        return times(bar, _cosine(a, y))
+    return over_length(bar, a, y)
+
+
+elementwise(
+    np.hypot,
+    applied(lambda y, a: _cosine(a, y), lambda bar, y, a: _times_cosine(bar, a, y)),
+    applied(lambda y, b: _cosine(b, y), lambda bar, y, b: _times_cosine(bar, b, y)),
+    at=[real(-3, 3), real(0.2, 3)],
+)

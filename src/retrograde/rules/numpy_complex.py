@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from retrograde.rules.lengths import over_length
 from retrograde.rules.points import call, complex_, real
-from retrograde.rules.products import conj
-from retrograde.rules.table import composed, elementwise, general, linear
+from retrograde.rules.products import conj, times
+from retrograde.rules.table import applied, composed, elementwise, general, linear
 
 
 def conjugate_adjoint(y_bar: Any, x: Any) -> Any:
@@ -41,7 +42,12 @@ AWAY_FROM_ZERO = [call(real(0.5, 2)), call(real(-2, -0.5, 2, 3)), call(complex_(
 
 # A real function of a complex number is not holomorphic, but its derivative is ẋ ↦ Re(partial · ẋ) all the same, and
 # the adjoint of that ȳ ↦ conj(partial) · ȳ: the real part that a real result imposes on its tangent is all it takes.
-elementwise(np.absolute, lambda x: conj(np.sign(x)), at=[real(0.5, 2)])
+def _times_phase(bar: Any, x: Any) -> Any:
+    """`bar * conj(x) / |x|`, of which a derivative at zero is not lost for complex x; of a real one it is zero."""
+    return over_length(bar, conj(x), np.absolute(x)) if np.iscomplexobj(x) else times(bar, np.sign(x))
+
+
+elementwise(np.absolute, applied(lambda x: conj(np.sign(x)), _times_phase, everywhere=False), at=[real(0.5, 2)])
 elementwise(np.fabs, lambda x: np.sign(x), at=[real(-2, -0.5)])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from retrograde.rules.numpy_indexing import dispatched
+from retrograde.rules.dispatching import dispatched
 from retrograde.rules.numpy_scans import Axis, cut
 from retrograde.rules.points import call, complex_, distinct, real
 from retrograde.rules.table import Like, composed, linear

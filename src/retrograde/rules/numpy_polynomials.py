@@ -13,7 +13,8 @@ import numpy as np
 
 from retrograde.errors import BatchError
 from retrograde.rules.contractions import as_array, constant
-from retrograde.rules.numpy_indexing import dispatched, scatter
+from retrograde.rules.dispatching import dispatched
+from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.points import call, complex_, real
 from retrograde.rules.products import conj, everything, everywhere, hermitian, somewhere, times, unbroadcast
 from retrograde.rules.table import composed, general

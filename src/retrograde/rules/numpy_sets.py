@@ -6,50 +6,15 @@ the first one that has it. So the derivative is that of a read.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from retrograde.rules.contractions import constant
-from retrograde.rules.numpy_indexing import dispatched, summed_at
+from retrograde.rules.dispatching import dispatched
+from retrograde.rules.numpy_indexing import summed_at
 from retrograde.rules.points import call, complex_, distinct, real
-from retrograde.rules.table import Like, composed, general, linear
-
-
-def unique_pullback(y: Any, ar: Any, *, equal_nan: bool = True) -> Any:
-    """Each value comes from the first element that has it."""
-    shape, number = np.shape(ar), np.size(y)
-
-    def pull_unique(y_bar: Any) -> Any:
-        return (np.reshape(summed_at(y_bar, _first_of_each(ar, number), math.prod(shape)), shape),)
-
-    return pull_unique
-
-
-def unique_pushforward(y: Any, ar: Any, *, equal_nan: bool = True) -> Any:
-    def push_unique(ar_dot: Any) -> Any:
-        return np.take(np.ravel(ar_dot), _first_of_each(ar, np.size(y)))
-
-    return push_unique
-
-
-def _first_of_each(a: Any, number: int) -> Any:
-    """The positions of the first elements of each value; NaN comes last, and only so often as `number` leaves room."""
-    x = np.ravel(a)
-    order = np.argsort(x, kind="stable")
-    x = np.take(x, order)
-    fresh = np.ones(len(order), bool)
-    fresh[1:] = x[1:] != x[:-1]
-    return order[fresh][:number]
-
-
-general(
-    np.unique,
-    pullback=unique_pullback,
-    pushforward=unique_pushforward,
-    at=[call(distinct(-1, 1, 5)), call(distinct(-1, 1, 2, 3), equal_nan=False), call(complex_(-1, 1, 3))],
-)
+from retrograde.rules.table import Like, composed, linear
 
 
 @dispatched
@@ -79,6 +44,32 @@ def _read(numbers: Any, x: Any) -> Any:
 
 def _joined(ar1: Any, ar2: Any) -> Any:
     return np.concatenate((ar1, ar2), axis=None)
+
+
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: Any = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Any:
+    """Each value (with `axis`, each slice) is read from the first place that has it."""
+    options: dict[str, Any] = {"axis": axis, "equal_nan": equal_nan}
+    if not sorted:
+        options["sorted"] = False  # NumPy 2.3
+    if not (return_index or return_inverse or return_counts or sorted) and axis is None:
+        return _read(np.unique(constant(ar), **options), ar)
+    found = np.unique(constant(ar), True, return_inverse, return_counts, **options)
+    places = found[1]
+    if axis is not None:
+        numbers: Any = np.arange(np.size(ar))
+        places = np.take(np.reshape(numbers, np.shape(ar)), places, axis=axis)
+    values = picked(ar, places)
+    others = found[1:] if return_index else found[2:]
+    return (values, *others) if others else values
 
 
 def unique_all(x: Any, /) -> Any:
@@ -124,6 +115,17 @@ _PAIRS = [
     call(distinct(-1, 1, 2, 2), distinct(2, 3, 3)),
 ]
 
+composed(
+    np.unique,
+    unique,
+    at=[
+        *_POINTS,
+        call(complex_(-1, 1, 3), equal_nan=False),
+        call(distinct(-1, 1, 2, 3), True, True, True),
+        call(distinct(-1, 1, 3, 2), axis=-1, return_counts=True),
+        call(distinct(-1, 1, 3, 2), False, True, axis=0),
+    ],
+)
 composed(np.unique_all, unique_all, at=_POINTS)
 composed(np.unique_counts, unique_counts, at=_POINTS)
 composed(np.unique_inverse, unique_inverse, at=_POINTS)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from retrograde.errors import UnsupportedArgumentError
-from retrograde.rules.numpy_indexing import dispatched, scatter
+from retrograde.rules.dispatching import dispatched
+from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.points import call, complex_, real
 from retrograde.rules.products import transpose, unbroadcast
 from retrograde.rules.table import Like, composed, general, linear, no_gradient

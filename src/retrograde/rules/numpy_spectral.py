@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from retrograde.rules.contractions import constant
+from retrograde.rules.dispatching import dispatched
 from retrograde.rules.numpy_decompositions import only_unique
-from retrograde.rules.numpy_indexing import dispatched
 from retrograde.rules.points import call, complex_, invertible, real, spd
 from retrograde.rules.products import hermitian, somewhere
 from retrograde.rules.table import composed, general

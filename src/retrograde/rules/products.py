@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from retrograde.rules.dispatching import dispatched
+
 
 def times(x_bar: Any, partial: Any) -> Any:
     """`x_bar * partial`, where a zero of `x_bar` gives zero though the partial be infinite or NaN.
@@ -24,7 +26,17 @@ def times(x_bar: Any, partial: Any) -> Any:
         return product
     if not has_nan(product):
         return product
-    return np.multiply(x_bar, np.where(x_bar == 0, 0.0, partial))
+    return along(x_bar, partial)
+
+
+@dispatched
+def along(x: Any, ratio: Any) -> Any:
+    """x · ratio, and 0 where x is 0, though the ratio be infinite or NaN there; in its derivatives it stays so.
+
+    A zero that a constant mask put in the ratio's place would also be its derivative by x, and silently wrong: of
+    √(s²) there, for example. (Its rule is in `lengths`.)
+    """
+    return np.multiply(x, np.where(x == 0, 0.0, ratio))
 
 
 def times_own(x_bar: Any, partial: Any) -> Any:

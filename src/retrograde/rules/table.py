@@ -107,6 +107,23 @@ class Multiple:
         return self.factor * self.partial(*args)
 
 
+class Applied:
+    """A partial that a cotangent is multiplied by in a way of its own, `product(bar, …)`, with its own parameters.
+
+    For partials of which a derivative must know the cotangent that they meet. `everywhere` is false where only complex
+    arguments need that.
+    """
+
+    def __init__(self, partial: Callable[..., Any], product: Callable[..., Any], everywhere: bool) -> None:
+        self.partial = partial
+        self.product = product
+        self.everywhere = everywhere
+        self.__signature__ = inspect.signature(partial)
+
+    def __call__(self, *args: Any) -> Any:
+        return self.partial(*args)
+
+
 class _OfTwo:
     """A partial made of two functions, of which several partials of a rule may have the first in common.
 
@@ -265,6 +282,15 @@ def one_over(divisor: Callable[..., Any]) -> Reciprocal:
 def multiple(factor: float, partial: Callable[..., Any]) -> Multiple:
     """The partial `factor · partial`."""
     return Multiple(factor, partial)
+
+
+def applied(partial: Callable[..., Any], product: Callable[..., Any], everywhere: bool = True) -> Applied:
+    """The `partial`, by which `product(bar, …)` multiplies a cotangent (or its conjugate); `…` are its parameters.
+
+    Args:
+        everywhere: false where only complex arguments need it.
+    """
+    return Applied(partial, product, everywhere)
 
 
 def chained(first: Callable[..., Any], rest: Callable[..., Any]) -> Chained:

@@ -338,14 +338,6 @@ def ordered(case: Case) -> Any:
     return np.take_along_axis(numbers, np.argsort(x, axis, kind="stable"), axis)
 
 
-def first_of_each(case: Case) -> Any:
-    """`unique`: in this run the first element of each value, in every run any. Exact."""
-    if not case.exact:
-        return dense(case)
-    first = np.unique(plain(case.x), return_index=True, equal_nan=case.argument("equal_nan"))[1]
-    return np.ravel(case.numbers[0])[first]
-
-
 def picked(case: Case) -> Any:
     """Elements at places that the values have decided: in this run those, in every run any. Exact."""
     return moved(case) if case.exact else dense(case)

@@ -14,9 +14,9 @@ from retrograde.sparse.families import SELECTIONS, Case, dense, map_tree
 from retrograde.sparse.sets import Numbers, Sets
 from retrograde.sparse.table import family_of
 from retrograde.trace.call import Binding, Operand, distribute
+from retrograde.trace.elementwise_ops import residuals
 from retrograde.trace.handle import Traced, is_traced, make, plain, shape_of
 from retrograde.trace.level import Level, Node, set_aside, some_are_asked
-from retrograde.trace.elementwise_ops import residuals
 from retrograde.trace.ops import Op
 from retrograde.trace.writing import Path, follow, write_array
 

@@ -37,7 +37,6 @@ EXACT: dict[Any, Family] = {
     **dict.fromkeys((np.fft.fftshift, np.fft.ifftshift), of.moved),
     **dict.fromkeys((np.where, np.choose), of.chosen),
     np.sort: of.ordered,
-    np.unique: of.first_of_each,
     picked: of.picked,
     # Elements in their own places.
     **dict.fromkeys((np.conjugate, np.real, np.astype, np.nan_to_num, np.unwrap, np.frexp), of.same),

@@ -27,10 +27,10 @@ from retrograde.rules.table import (
     NoGradient,
     WithArguments,
 )
+from retrograde.trace.elementwise_ops import elementwise_op, residuals
 from retrograde.trace.handle import HANDLES, VIEWS, Traced, like_of, plain
 from retrograde.trace.level import Level
 from retrograde.trace.operators import GENERATED
-from retrograde.trace.elementwise_ops import elementwise_op, residuals
 from retrograde.trace.ops import Targets, match
 from retrograde.trace.undecided import decide, undecided
 from retrograde.trace.views import kept, shares_memory, snapshot, view_of
@@ -356,15 +356,16 @@ def _normalised(
     if len(args) > rule.most_positions:
         # The formula leaves out what it does not know (`out`), so what stands behind it goes by NumPy's names.
         known = int(rule.most_positions)
-        names = [*inspect.signature(rule.function).parameters]
-        kwargs = dict(zip(names[known:], args[known:], strict=False)) | kwargs
+        numpys = [*inspect.signature(rule.function).parameters]
+        kwargs = dict(zip(numpys[known:], args[known:], strict=False)) | kwargs
         args = args[:known]
     if kwargs:
         names = rule.parameter_names
         kwargs = {n: v for n, v in kwargs.items() if n in names or (v is not None and v is not np._NoValue)}  # type: ignore[attr-defined]
         if not rule.takes_all and not kwargs.keys() <= names.keys():
+            unknown = next(name for name in kwargs if name not in names)
             raise UnsupportedArgumentError(
-                f"the derivative of {rule.label} does not know the argument {next(n for n in kwargs if n not in names)}=",
+                f"the derivative of {rule.label} does not know the argument {unknown}=",
                 "leave it out, or write the call without it",
                 f"dropgrad(x) as the argument of {rule.label}, where its derivative is not wanted",
             )

@@ -19,7 +19,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from retrograde.rules.products import over
-from retrograde.rules.table import Chained, Elementwise, Multiple, Reciprocal, Shared
+from retrograde.rules.table import Applied, Chained, Elementwise, Multiple, Reciprocal, Shared
 from retrograde.trace.ops import SPENT, Op, conj, deposit, deposit_negative, divided, fit, match, scaled, times
 
 _ARGUMENTS = ("a", "b", "c")
@@ -43,7 +43,9 @@ def elementwise_op(rule: Elementwise, active: tuple[bool, ...], fitted: bool) ->
     likes = [f"like_{_ARGUMENTS[i]}" for i in wanted] if fitted else []
     helpers = (times, divided, over, scaled, fit, conj, match, deposit, deposit_negative)
     names: dict[str, Any] = {f.__name__: f for f in helpers} | {"SPENT": SPENT}
-    steps, prepare = _steps([rule.partials[i] for i in wanted], names)
+    steps, prepare = _steps([rule.partials[i] for i in wanted], names, fitted)
+    constants = [name for name, is_active in zip(_ARGUMENTS, active, strict=False) if not is_active]
+    steps = [s._replace(is_constant=s.how == "times" and s.partial in constants) for s in steps]
     unpack = f"    _, _, {', '.join([*links, *kept, *likes])}, = node\n"
 
     def fitted_to(x_bar: str, k: int) -> str:
@@ -52,7 +54,7 @@ def elementwise_op(rule: Elementwise, active: tuple[bool, ...], fitted: bool) ->
     def pull_text() -> str:
         text = f"def pull(cotangents, node, y_bar):\n{unpack}{prepare}"
         for step in steps:
-            x_bar = step.product(_PLAIN[step.how], fitted)
+            x_bar = step.product(_PLAIN.get(step.how, step.how + "({}, {})"), fitted)
             if step.into is not None:
                 text += f"    {step.into} = {x_bar}\n"
                 continue
@@ -82,13 +84,14 @@ def elementwise_op(rule: Elementwise, active: tuple[bool, ...], fitted: bool) ->
         # What partials have in common is multiplied by each link for itself: the links differ.
         terms = []
         for step in (step for step in steps if step.into is None):
+            careful = "times({}, {}, is_constant=True)" if step.is_constant else step.how + "({}, {})"
             stem = next((other for other in steps if other.into == step.of), None)
             term = links[step.link]
             if stem is not None:
                 term = stem._replace(of=term).product(stem.how + "({}, {})", conjugate=False)
-            terms.append(step._replace(of=term).product(step.how + "({}, {})", conjugate=False))
-        total = " + ".join(terms)
-        return f"def push(node, y_result):\n{unpack}{prepare}    return {f'match({total}, y_result)' if fitted else total}\n"
+            terms.append(step._replace(of=term).product(careful, conjugate=False))
+        total = f"match({' + '.join(terms)}, y_result)" if fitted else " + ".join(terms)
+        return f"def push(node, y_result):\n{unpack}{prepare}    return {total}\n"
 
     source = pull_text() + careful_text() + push_text()
     exec(compile(source, f"<retrograde rule {rule.name}>", "exec"), names)
@@ -111,13 +114,16 @@ class _Step(NamedTuple):
 
     # The name of the cotangent.
     of: str
-    # A number, a residual's name, or a call; what is done with it; and a number that the product is multiplied by.
+    # A number, a residual's name, a call, or the arguments of a product that is called; what is done with it; and a
+    # number that the product is multiplied by.
     partial: str | float
     how: str
     factor: float | None
     # Where the product goes: to one of the links, or into a name for the steps that begin with it.
     link: int
     into: str | None = None
+    # Whether the partial is an operand that is not differentiated.
+    is_constant: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -130,8 +136,11 @@ class _Step(NamedTuple):
         if isinstance(self.partial, float):
             if self.partial != 1:
                 x = f"-{x}" if self.partial == -1 else f"{x} * {self.partial!r}"
-        else:
+        elif self.how in _PLAIN:
             x = text.format(x, f"conj({self.partial})" if conjugate else self.partial)
+        else:
+            # A product of its own, that conjugates nothing.
+            x = f"conj({text.format(f'conj({x})', self.partial)})" if conjugate else text.format(x, self.partial)
         return x if self.factor is None else f"{x} * {self.factor!r}"
 
     def careful_product(self, later: set[str], conjugate: bool) -> str:
@@ -142,8 +151,10 @@ class _Step(NamedTuple):
                 return self.product("", conjugate)
             return f"scaled({self.of}, {self.partial!r}, SPENT)"
         spent = ", SPENT" if self.partial.isidentifier() and self.partial not in later else ", None"
-        if self.how == "times" and is_last:
-            spent += ", SPENT"
+        if self.how not in _PLAIN:
+            spent = ""
+        elif self.how == "times":
+            spent += (", SPENT" if is_last else ", 0") + (", True" if self.is_constant else "")
         x_bar = self._replace(factor=None).product(f"{self.how}({{}}, {{}}{spent})", conjugate)
         if self.factor is None:
             return x_bar
@@ -158,11 +169,12 @@ _NAME = re.compile(r"\w+")
 _PLAIN = {"times": "{} * {}", "divided": "over({}, {})"}
 
 
-def _steps(partials: list[Any], names: dict[str, Any]) -> tuple[list[_Step], str]:
+def _steps(partials: list[Any], names: dict[str, Any], fitted: bool) -> tuple[list[_Step], str]:
     """The products that pull a cotangent back, one of which may begin with another; and what is computed before them.
 
     Functions that the code calls are put into its `names`.
     """
+    partials = [p.partial if isinstance(p, Applied) and not (p.everywhere or fitted) else p for p in partials]
     stems: dict[Callable[..., Any], str] = {}
     for partial in partials:
         if isinstance(partial, Chained):
@@ -198,6 +210,9 @@ def _said(
     how, factor, before = "times", None, []
     if isinstance(partial, Multiple):
         partial, factor = partial.partial, partial.factor
+    if isinstance(partial, Applied):
+        names[f"apply_{name}"] = partial.product
+        return ", ".join(_parameters(partial)), f"apply_{name}", factor
     if isinstance(partial, Shared):
         before = [common[partial.first]]
         parameters = ["a" if p == "x" else p for p in partial.names[1]]

@@ -46,15 +46,18 @@ class Options:
     Attributes:
         intercept: take over `np.array`, `np.asarray`, `math.*` and the like while a transform runs. Switched off,
             they raise an error when they are given a traced value.
+        lines: note the line of every operation, so that an error in the derivative of one names it. It makes each
+            operation several times as slow, and is meant for finding such an error.
     """
 
-    __slots__ = ("intercept",)
+    __slots__ = ("intercept", "lines")
 
     def __init__(self) -> None:
         self.intercept = True
+        self.lines = False
 
     def __repr__(self) -> str:
-        return f"Options(intercept={self.intercept})"
+        return f"Options(intercept={self.intercept}, lines={self.lines})"
 
 
 options = Options()

@@ -46,9 +46,10 @@ class Level:
         number: the next number of a node; raises once the transform has ended, which also catches values that leak.
         quick: whether an operation may append its node by itself, without asking `follow`. This is the hot path.
         append: adds a node to the tape.
+        lines: where operations stand in the user's code, by the numbers of their nodes; None where that is not noted.
     """
 
-    __slots__ = ("__weakref__", "append", "borrowed", "depth", "hooks", "number", "quick", "repeatable")
+    __slots__ = ("__weakref__", "append", "borrowed", "depth", "hooks", "lines", "number", "quick", "repeatable")
 
     records = False
     calls_hooks = False
@@ -73,6 +74,7 @@ class Level:
         # Large plain arrays that nodes keep are made read-only while the function runs, and listed here; where the
         # sweep does not follow at once this is None, and they are copied (see views.kept).
         self.borrowed: list[Any] | None = None
+        self.lines: dict[int, str] | None = None
 
     def follow(self, y: Any, node: Node) -> Any:
         """The result of an operation with primal `y`; called where `quick` is false."""
@@ -306,7 +308,7 @@ def _asked() -> Iterator[None]:
 
 def begin(level: Level) -> None:
     """Enter a level among those that are running."""
-    level.quick = level.records and not _ignoring
+    level.quick = level.records and not _ignoring and level.lines is None
     with _switching:
         if not ACTIVE:
             on_first_transform()
@@ -343,4 +345,4 @@ def on_last_transform() -> None:
 def _set_quick() -> None:
     """Let operations take the hot path exactly while nobody is ignoring."""
     for level in (*_always, *(level for ref in tuple(ACTIVE.values()) if (level := ref()) is not None)):
-        level.quick = level.records and not _ignoring
+        level.quick = level.records and not _ignoring and level.lines is None

@@ -20,9 +20,9 @@ from retrograde.rules import find
 from retrograde.rules.numpy_arithmetic import POWER_OF_NUMBER
 from retrograde.rules.table import RULES, Elementwise
 from retrograde.trace import warning_places
+from retrograde.trace.elementwise_ops import elementwise_op, residuals
 from retrograde.trace.handle import FLOAT64, HANDLES, Traced, like_of, plain
 from retrograde.trace.level import VARYING
-from retrograde.trace.elementwise_ops import elementwise_op, residuals
 from retrograde.trace.undecided import undecided
 from retrograde.trace.views import kept, snapshot
 

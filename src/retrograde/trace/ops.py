@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from retrograde.errors import PullbackError
-from retrograde.rules.products import has_nan, is_finite, over, unbroadcast
+from retrograde.rules.products import along, has_nan, is_finite, over, unbroadcast
 from retrograde.rules.products import times as times_masked
 from retrograde.rules.table import Elementwise
 from retrograde.trace.handle import FLOAT64, HANDLES, like_of, plain, shape_of
@@ -141,19 +141,34 @@ def match(y_dot: Any, y: Any) -> Any:
 _LARGE = 2**18
 
 
-def times(x_bar: Any, partial: Any, partial_spent: int | None = None, x_bar_spent: int = 0) -> Any:
+def times(
+    x_bar: Any, partial: Any, partial_spent: int | None = None, x_bar_spent: int = 0, is_constant: bool = False
+) -> Any:
     """`x_bar * partial`, where a zero of `x_bar` gives zero though the partial be infinite or NaN.
 
     Args:
         partial_spent: the reference count of a partial that nobody else holds: `SPENT` where the caller's own name of
             it is used for the last time; without it, that of a temporary value.
         x_bar_spent: `SPENT` where the caller's own name of `x_bar` is used for the last time.
+        is_constant: whether the partial is an operand that is not differentiated, as a mask is. What that makes zero
+            stays so, whatever slopes lie behind: the function does not change there.
     """
     if type(partial) is np.ndarray and partial.nbytes >= _LARGE:
         partial_is_free = getrefcount(partial) == (partial_spent or _TEMPORARY)
-        return _large_product(x_bar, partial, getrefcount(x_bar) == x_bar_spent, partial_is_free)
-    product = x_bar * partial
-    return times_masked(x_bar, partial) if shows_nan(product) else product
+        product = _large_product(x_bar, partial, getrefcount(x_bar) == x_bar_spent, partial_is_free)
+        if not is_constant or product is x_bar or product is partial or not shows_nan(product):
+            return product
+    else:
+        product = x_bar * partial
+        if not shows_nan(product):
+            return product
+        product = times_masked(x_bar, partial)
+    if not is_constant:
+        return product
+    is_zero = plain(partial) == 0
+    if np.shape(product) == () and type(is_zero) in (bool, np.bool_):
+        return np.float64(0.0) if is_zero else product
+    return np.where(is_zero, 0.0, product)
 
 
 def _large_product(x_bar: Any, partial: np.ndarray[Any, Any], x_bar_is_free: bool, partial_is_free: bool) -> Any:
@@ -192,6 +207,8 @@ def divided(x_bar: Any, divisor: Any, divisor_spent: int | None = None) -> Any:
         quotient = np.divide(x_bar, divisor, out=divisor if is_free and _is_like(x_bar, divisor) else None)
     else:
         quotient = over(x_bar, divisor)
+        if (type(x_bar) in HANDLES or type(divisor) in HANDLES) and shows_nan(quotient):
+            return along(x_bar, over(1.0, divisor))
     return np.where(x_bar == 0, 0.0, quotient) if shows_nan(quotient) else quotient
 
 
@@ -328,10 +345,10 @@ def general_op(parents: int, repeatable: bool = True) -> Op:
     `pull(y_bar)` returns one cotangent for each differentiable argument; `targets` says where in that result the
     cotangent of each link stands.
     """
-    return Op("general", parents, _general_pull, no_push, repeatable=repeatable)
+    return Op("general", parents, general_pull, no_push, repeatable=repeatable)
 
 
-def _general_pull(cotangents: Any, node: tuple[Any, ...], y_bar: Any) -> None:
+def general_pull(cotangents: Any, node: tuple[Any, ...], y_bar: Any) -> None:
     pull, targets = node[-2:]
     bars = pull(y_bar)
     if not isinstance(bars, tuple) or len(bars) not in targets.counts:

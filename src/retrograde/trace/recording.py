@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.errors import EndedError
+from retrograde.errors import EndedError, user_location
 from retrograde.trace.call import Binding, Operand, distribute
 from retrograde.trace.handle import VIEWS, Traced, is_traced, make
 from retrograde.trace.level import Level, Node, Suspension, never_ends, set_aside, suspended
@@ -38,6 +38,8 @@ class RecordingLevel(Level):
         if aside is not None:
             return aside(y)
         self.append(node)
+        if self.lines is not None:
+            self.lines[node[0]] = user_location()
         return make(y, node, self)
 
     def apply(self, binding: Binding, active: list[Operand]) -> Any:
@@ -51,6 +53,8 @@ class RecordingLevel(Level):
             self.repeatable = False
         node = (self.number(), general_op(len(links), repeatable), *links, pull, binding.targets(active))
         self.append(node)
+        if self.lines is not None:
+            self.lines[node[0]] = user_location()
         y = binding.y
         if type(y) is np.float64 or type(y) is np.ndarray or not isinstance(y, tuple | list):
             return make(y, node, self)
