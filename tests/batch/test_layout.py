@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from retrograde import gradient, hessian, vmap
+from retrograde.errors import BatchError
 
 ROWS = np.array([[0.7, -0.4, 1.3, 0.2], [0.8, -0.5, 1.4, 0.3], [1.7, 0.6, 2.3, 1.2]])
 WEIGHTS = np.arange(1.0, 17.0).reshape(4, 4)
@@ -114,3 +115,8 @@ def test_second_derivatives_in_many_directions_at_once_reach_the_same(f):
     x = ROWS[0]
     steps = [(gradient(f, x + h)[0] - gradient(f, x - h)[0]) / 2e-6 for h in 1e-6 * np.eye(4)]
     np.testing.assert_allclose(hessian(f, x), steps, rtol=1e-6, atol=1e-5)
+
+
+def test_strides_of_ones_own_are_refused():
+    with pytest.raises(BatchError, match="as_strided cannot be mapped"):
+        vmap(lambda x: np.sum(np.lib.stride_tricks.as_strided(x * 1.0, (3, 2), (8, 8))))(ROWS)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from retrograde.errors import UnsupportedArgumentError
-from retrograde.trace.handle import HANDLES, Traced, plain
+from retrograde.errors import BatchError, UnsupportedArgumentError
+from retrograde.trace.handle import HANDLES, MAPPED, Traced, plain
 from retrograde.trace.indexing import read_at
 from retrograde.trace.views import View, view_of
 
@@ -22,9 +22,16 @@ def strided(x: Traced, shape: Any = None, strides: Any = None, first: int = 0) -
         first: where it starts, in bytes from the first element of `x`.
 
     Raises:
+        BatchError: `x` is a value of a batch.
         UnsupportedArgumentError: there would be memory in it that belongs to another array.
     """
     array = plain(x)
+    if type(array) in MAPPED:
+        raise BatchError(
+            "as_strided cannot be mapped over a batch: its strides are those of one example's memory",
+            "np.lib.stride_tricks.sliding_window_view, or slices",
+            "np.stack([f(x) for x in xs]), a loop over the examples in place of vmap",
+        )
     shape = array.shape if shape is None else tuple(np.atleast_1d(shape).tolist())
     strides = array.strides if strides is None else tuple(np.atleast_1d(strides).tolist())
     places = _places(array, shape, strides, first)
