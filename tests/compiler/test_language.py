@@ -26,13 +26,51 @@ def refused(fact: str, caret: str, *args: Any) -> Callable[[Callable[..., Any]],
     return register
 
 
-def recursive(x):
-    return x if x < 1 else recursive(x - 1.0)
+@refused("endless calls itself on every path", "endless(x - 1.0)", 2.0)
+def endless(x):
+    return endless(x - 1.0) * x
 
 
-@refused("recursive calls itself", "recursive(x - 1.0)", 2.0)
-def recursion(x):
-    return recursive(x)
+@refused("of_types calls itself with arguments of other types than its own", "of_types(x, n, m - 1)", 2.0, 3, 2.0)
+def of_types(x, m, n):
+    return x if m < 1 else of_types(x, n, m - 1)
+
+
+def given_back(x, n):
+    if n == 0:
+        return x
+    return given_back(x * 2.0, n - 1)
+
+
+@refused("given_back calls itself and returns an array that it was given", "given_back(x", X)
+def argument_of_recursion_returned(x):
+    return given_back(x, 3)
+
+
+def adds_up(out, x, n):
+    for i in range(len(x)):
+        out[i] += x[i]
+    if n > 0:
+        adds_up(out, x, n - 1)
+
+
+@refused("adds_up calls itself, and writes into an array that is two of its arguments", "adds_up(out, x, n - 1)", X)
+def one_array_for_two_of_recursion(x):
+    y = x * 1.0
+    adds_up(y, y, 2)
+    return np.sum(y)
+
+
+@refused("the function square as an argument of a function that calls itself", "folded(f, x, i + 1)", X)
+def function_handed_to_recursion(x):
+    def square(v):
+        return v * v
+
+    return folded(square, x, 0)
+
+
+def folded(f, x, i):
+    return 0.0 if i == len(x) else f(x[i]) + folded(f, x, i + 1)
 
 
 @refused("a list comprehension", "[v * v for v in x]", X)

@@ -79,8 +79,7 @@ class Activity:
         if isinstance(s, Swap):
             return [(node(t), node(v)) for t, v in zip(s.targets, s.sources, strict=True)]
         if isinstance(s, Call):
-            outs = [*s.dsts, *(node(a) for a in s.args if self.memory.is_array(a))]
-            return [(o, node(a)) for o in outs for a in names_in(s.args)]
+            return [(o, node(a)) for o in {*s.dsts, *self.memory.writes(s)} for a in names_in(s.args)]
         return []
 
     def is_active(self, operand: Operand) -> bool:

@@ -10,7 +10,7 @@ different roots never overlap: parameters that share memory are told apart befor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from retrograde.compiler.form import (
     Add,
@@ -43,10 +43,10 @@ from retrograde.compiler.form import (
 class Memory:
     """The roots of the arrays of a program, and what its statements read and write."""
 
-    def __init__(self, program: Program, body: Block | None = None, effects: Effects | None = None) -> None:
+    def __init__(self, program: Program, body: Block | None = None) -> None:
         self.program = program
         self.parents = {s.dst: s.array for s in walk(program.body if body is None else body) if isinstance(s, View)}
-        self.effects = effects or _unknown
+        self.procedures = program.procedures
 
     def root(self, array: str) -> str:
         """The buffer that a view is a part of."""
@@ -89,8 +89,8 @@ class Memory:
         if isinstance(s, Whole):
             return {a for a in s.outs if self.is_array(a)}
         if isinstance(s, Call):
-            written = self.effects(s.fn)
-            return {root(a) for i, a in enumerate(s.args) if self.is_array(a) and (written is None or i in written)}
+            written = {root(s.args[i]) for i in self.procedures[s.fn].effects}
+            return written | {name for name in s.dsts if self.is_array(name)}
         if isinstance(s, Swap):
             return {root(a) for a in s.targets}
         if isinstance(s, Alloc | Copy | PopArray):
@@ -107,14 +107,6 @@ class Memory:
 
     def all_reads(self, block: Block) -> set[str]:
         return {root for s in walk(block) for root in self.reads(s)}
-
-
-Effects = Callable[[str], "set[int] | None"]
-"""Which arguments a called program writes into; None where that is not known."""
-
-
-def _unknown(fn: str) -> set[int] | None:
-    return None
 
 
 class Changes:
@@ -155,4 +147,4 @@ def _with_loops(block: Block, loops: tuple[int, ...]) -> Iterator[tuple[Statemen
             yield from _with_loops(inner, inside)
 
 
-__all__ = ["Changes", "Effects", "Memory"]
+__all__ = ["Changes", "Memory"]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from retrograde.compiler.alias import Memory
-from retrograde.compiler.form import Block, Copy, Operand, Program, Return, names_in, substitute, walk
+from retrograde.compiler.form import Block, Copy, Operand, Program, substitute
 from retrograde.compiler.lower.function import Lowered
 from retrograde.compiler.optimise import finish, tidy
 from retrograde.compiler.reverse import Options, pullback_program
@@ -42,6 +42,8 @@ class Derivative:
 def primal(lowered: Lowered, passes: Collection[str]) -> Derivative:
     """J_0."""
     program = tidy(lowered.program, passes)
+    for called in program.procedures.values():
+        tidy(called, passes)
     n = len(program.params) - len(lowered.constants)
     roles = [("x", i) for i in range(n)] + [("constant", i) for i in range(len(lowered.constants))]
     return Derivative(program, tuple(roles), tuple(("y", j) for j in range(len(result_types(program)))))
@@ -49,8 +51,7 @@ def primal(lowered: Lowered, passes: Collection[str]) -> Derivative:
 
 def result_types(program: Program) -> list[Any]:
     """The types of the leaves of the result."""
-    first = next((s for s in walk(program.body) if isinstance(s, Return)), None)
-    return [program.types[v] for v in names_in(first.values)] if first else []
+    return program.result_types()
 
 
 def pullback(j0: Derivative, options: Options, wanted: Wanted = None) -> Derivative:
@@ -86,7 +87,7 @@ def tangent(d: Derivative, number: int, options: Options) -> Derivative:
         if program.name.endswith("_pullback")
         else f"{program.name.removesuffix('_pushforward')}_pushforward"
     )
-    made = tangent_program(program, [p for _, p in inputs], name, options.careful)
+    made = tangent_program(program, [p for _, p in inputs], name, options.careful, options.passes)
     tidy(made, options.passes)
     types = result_types(program) if d.results else []
     dots = [("dot", number, role) for role, t in zip(d.results, types, strict=True) if t.is_inexact]
@@ -115,4 +116,10 @@ def finished(d: Derivative, passes: Collection[str], copies: bool = True) -> Pro
                 names[p] = own
                 made.append(Copy(own, p))
         program.body = [*made, *substitute(program.body, names)]
-    return finish(program, passes)
+    finished = finish(program, passes)
+    finished.procedures = {name: p.derived(name) for name, p in program.procedures.items()}
+    for called in finished.procedures.values():
+        called.procedures = finished.procedures
+    for called in finished.procedures.values():
+        finish(called, passes)
+    return finished

@@ -83,8 +83,12 @@ def with_elements(tape, top, array):
 
 
 def emit(program: Program, comments: bool = True) -> str:
-    """The text of a program as a Python function."""
-    return _Emitter(program, comments).text()
+    """The text of a program, and of the procedures that it calls, as Python functions."""
+    programs = [program]
+    for p in programs:
+        called = {s.fn: None for s in walk(p.body) if isinstance(s, Call)}
+        programs += [program.procedures[fn] for fn in called if program.procedures[fn] not in programs]
+    return "\n\n".join(_Emitter(p, comments).text() for p in programs)
 
 
 class _Emitter:
@@ -301,7 +305,8 @@ class _Emitter:
     def on_Call(self, s: Call) -> None:
         args = ", ".join(map(self.bare, s.args))
         self.flush()
-        self.line((f"{', '.join(s.dsts)} = " if s.dsts else "") + f"{s.fn}({args})")
+        dsts = f"{', '.join(s.dsts)}{',' * (len(s.dsts) == 1)} = " if s.dsts else ""
+        self.line(f"{dsts}{s.fn}({args})")
 
     def on_Whole(self, s: Whole) -> None:
         args = ", ".join(map(self.bare, s.args))

@@ -462,6 +462,8 @@ class Program:
         taken: names that no new name may have.
         notes: what derivative passes decided, for `explain()`.
         reached: the inputs of a derivative program from which a path leads to a result.
+        procedures: the programs that it calls, by name; one table for it and all of them.
+        effects: as a procedure, the positions of the parameters that it writes into.
     """
 
     def __init__(self, name: str, params: list[str], taken: Iterable[str] = ()) -> None:
@@ -473,6 +475,8 @@ class Program:
         self.taken: set[str] = set(taken)
         self.notes: list[str] = []
         self.reached: frozenset[str] = frozenset()
+        self.procedures: dict[str, Program] = {}
+        self.effects: frozenset[int] = frozenset()
         self.sizes: set[str] = set()
         self._counts: dict[str, int] = {}
 
@@ -484,7 +488,22 @@ class Program:
         copy.dims = dict(self.dims)
         copy.sizes = set(self.sizes)
         copy._counts = dict(self._counts)
+        copy.procedures = dict(self.procedures)
+        copy.effects = self.effects
         return copy
+
+    def procedure(self, name: str, of: str, effects: frozenset[int]) -> Program:
+        """A copy of a procedure under a new name, to be changed, in the same table."""
+        made = self.procedures[of].derived(name)
+        made.procedures = self.procedures
+        made.effects = effects
+        self.procedures[name] = made
+        return made
+
+    def result_types(self) -> list[Type]:
+        """The types of the leaves of the result."""
+        first = next((s for s in walk(self.body) if isinstance(s, Return)), None)
+        return [self.types[v] for v in names_in(first.values)] if first else []
 
     def new(self, base: str, type: Type, dims: tuple[Operand, ...] | None = None) -> str:
         """A name that is not taken yet, made of the base."""

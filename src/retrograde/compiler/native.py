@@ -15,6 +15,7 @@ import numpy as np
 
 from retrograde.compiler import kept
 from retrograde.compiler.emit import HEAD
+from retrograde.compiler.self_calls import jitted
 from retrograde.compiler.settings import Settings
 from retrograde.errors import InputError, MissingExtraError
 from retrograde.trace.interception import originals
@@ -76,7 +77,7 @@ def derivative_decorator(settings: Settings, key: str | None) -> Callable[[Any],
 
 def primal_dispatcher(function: types.FunctionType, settings: Settings, key: str | None) -> Guarded:
     """numba's own code of the function as written, with Python's errors."""
-    made = numba().njit(function, fastmath=settings.fastmath)
+    made = jitted(function, numba().njit(fastmath=settings.fastmath))
     if key is not None:
         _keep(made, kept.key_of(key, repr(settings)))
     return Guarded(made, function.__name__)

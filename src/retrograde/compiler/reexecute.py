@@ -12,6 +12,7 @@ from retrograde.compiler.form import (
     Add,
     Alloc,
     Block,
+    Call,
     Copy,
     Fill,
     For,
@@ -52,7 +53,7 @@ class Iterations:
         self.memory = memory
         self.changes = changes
         self.around = around
-        self.own = {name for s in walk(loop.body) if isinstance(s, Alloc | Copy | Whole) for name in defs(s)}
+        self.own = {name for s in walk(loop.body) if isinstance(s, Alloc | Copy | Whole | Call) for name in defs(s)}
         self.written = memory.all_writes(loop.body) - self.own
         self.read = memory.all_reads(loop.body) - self.own
         are_independent = (
@@ -141,7 +142,7 @@ class Iterations:
 
 def is_worth_repeating(loop: For) -> bool:
     """Whether running an iteration again is likely to cost less than its tape."""
-    return any(isinstance(s, For | While | Alloc | Copy | Whole) for s in walk(loop.body))
+    return any(isinstance(s, For | While | Alloc | Copy | Whole | Call) for s in walk(loop.body))
 
 
 def renaming(program: Program, block: Block) -> dict[str, str]:

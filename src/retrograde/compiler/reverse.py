@@ -27,6 +27,7 @@ from retrograde.compiler.form import (
     Alloc,
     At,
     Block,
+    Call,
     Copy,
     Fill,
     For,
@@ -63,7 +64,7 @@ from retrograde.compiler.lower.formulas import Formulas
 from retrograde.compiler.lower.values import NONE
 from retrograde.compiler.one_sweep import Again, without_first_runs
 from retrograde.compiler.ops import has_derivative
-from retrograde.compiler.optimise import PASSES
+from retrograde.compiler.optimise import PASSES, tidy
 from retrograde.compiler.partials import partials
 from retrograde.compiler.recompute import Recompute
 from retrograde.compiler.reexecute import Iterations, is_worth_repeating, renaming
@@ -254,6 +255,8 @@ class Reverse(Writer):
             return self.returned(s), []
         if isinstance(s, View | Alloc | Copy):
             return [s], self.shadow(s)
+        if isinstance(s, Call):
+            return self.of_call(s), [m for o in s.dsts if self.program.is_array(o) for m in self.zeros(o, s.at)]
         if isinstance(s, Whole):
             return self.of_whole(s), [made for o in s.outs if self.program.is_array(o) for made in self.zeros(o, s.at)]
         handler = _ADJOINTS.get(type(s))
@@ -355,6 +358,59 @@ class Reverse(Writer):
                 kept[name] = self.kept_copy(name, before if name in s.args else after, s.at)
         self.out[:] = substitute(self.out, kept)
         return [*before, s, *after]
+
+    def of_call(self, s: Call) -> Block:
+        """The adjoint of a call: a call of the procedure's own pullback. Returns its forward code."""
+        program = self.program
+        callee = program.procedures[s.fn]
+        inputs = [i for i, p in enumerate(callee.params) if callee.types[p].is_inexact]
+        if not any(map(self.is_active, (*s.dsts, *self.memory.writes(s)))):
+            return [s]
+        before: Block = []
+        args = list(s.args)
+        for i, a in enumerate(args):
+            # The pullback runs the procedure again, on what it was given then.
+            if program.is_array(a) and (i in callee.effects or self.may_be_gone(a, s)):
+                args[i] = self.kept_copy(a, before, s.at)
+        shadows = [self.shadow_of(s.args[i]) for i in inputs if program.is_array(s.args[i])]
+        seeds: list[Operand] = []
+        values: list[str] = []
+        for name in s.dsts:
+            type = program.types[name]
+            if not type.is_array:
+                values.append(program.new(name, type))
+            if type.is_array and type.is_inexact:
+                seeds.append(self.shadow_of(name))
+            elif type.is_inexact:
+                g = self.cotangent(name) if self.is_active(name) else None
+                seeds.append(0.0 if g is None else g)
+        scalars = [i for i in inputs if not callee.types[callee.params[i]].is_array]
+        bars = [program.new("g", callee.types[callee.params[i]]) for i in scalars]
+        self.emit(Call((*values, *bars), self.pullback_of(s.fn, inputs), (*args, *shadows, *seeds)))
+        for i, bar in zip(scalars, bars, strict=True):
+            self.contribute(s.args[i], bar)
+        return [*before, s]
+
+    def shadow_of(self, array: str) -> str:
+        """The shadow of an array; one that nobody reads, if it has none."""
+        if self.is_active(array):
+            return self.bar(array)
+        idle = self.program.companion(array, "bar")
+        self.emit(Alloc(idle, self.program.dims[array], True))
+        return idle
+
+    def pullback_of(self, fn: str, inputs: list[int]) -> str:
+        """The name of the pullback of a procedure, which is made when it is first wanted."""
+        name = f"{fn}_pullback"
+        procedures = self.program.procedures
+        if name not in procedures:
+            callee = procedures[fn]
+            arrays = [i for i in inputs if callee.types[callee.params[i]].is_array]
+            written = {len(callee.params) + k for k in range(len(arrays))}
+            made = self.program.procedure(name, fn, callee.effects | written)
+            Reverse(made, [made.params[i] for i in inputs], self.options).build()
+            tidy(made, self.options.passes)
+        return name
 
     def may_be_gone(self, array: str, s: Statement) -> bool:
         """Whether an array may have other contents, or be another one, when the reverse sweep comes to a statement."""

@@ -8,7 +8,10 @@ import functools
 import inspect
 import linecache
 import types
-from dataclasses import dataclass, field
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from retrograde.compiler.form import At
@@ -23,13 +26,17 @@ class Source:
         function: the Python function.
         tree: its `def`, or its lambda as a `def`, with the line numbers and columns of the file.
         file: where it is written.
-        names: what its free names mean: closure, globals, builtins.
     """
 
     function: types.FunctionType
     tree: ast.FunctionDef
     file: str
-    names: dict[str, Any] = field(repr=False)
+
+    @property
+    def names(self) -> Mapping[str, Any]:
+        """What its free names mean just now: closure, globals, builtins."""
+        cells = zip(self.function.__code__.co_freevars, self.function.__closure__ or (), strict=True)
+        return ChainMap(dict(_bound(cells)), self.function.__globals__, vars(builtins))
 
     @property
     def name(self) -> str:
@@ -91,13 +98,13 @@ def source_of(function: types.FunctionType) -> Source:
         indented = False
         first = 1
     ast.increment_lineno(tree, first - 1 - indented)
-    names = dict(vars(builtins)) | function.__globals__
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            names[name] = cell.cell_contents
-        except ValueError:  # not bound yet
-            names.pop(name, None)
-    return Source(function, _definition(tree, function), file, names)
+    return Source(function, _definition(tree, function), file)
+
+
+def _bound(cells: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    for name, cell in cells:
+        with suppress(ValueError):  # not bound yet
+            yield name, cell.cell_contents
 
 
 def _enclosing_statement(file: str, line: int) -> ast.Module:

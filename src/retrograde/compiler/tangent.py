@@ -6,6 +6,8 @@ is forward over reverse, with which Hessians are made; applied again, a derivati
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from retrograde.compiler.activity import Activity
 from retrograde.compiler.alias import Memory
 from retrograde.compiler.calculus import Writer
@@ -13,6 +15,7 @@ from retrograde.compiler.form import (
     Add,
     Alloc,
     Block,
+    Call,
     Copy,
     Fill,
     For,
@@ -38,12 +41,14 @@ from retrograde.compiler.form import (
 )
 from retrograde.compiler.lower.formulas import Formulas
 from retrograde.compiler.ops import has_derivative
+from retrograde.compiler.optimise import PASSES, tidy
 from retrograde.compiler.partials import partials
 
 
 class Tangent(Writer):
-    def __init__(self, program: Program, inputs: list[str], careful: bool) -> None:
+    def __init__(self, program: Program, inputs: list[str], careful: bool, passes: Collection[str] = PASSES) -> None:
         super().__init__(program, careful)
+        self.passes = passes
         self.inputs = inputs
         self.activity = Activity(program, set(inputs), Memory(program))
         self.dots: dict[str, str] = {}
@@ -101,6 +106,8 @@ class Tangent(Writer):
         elif isinstance(s, Whole):
             self.out.append(s)
             self.of_whole(s)
+        elif isinstance(s, Call):
+            self.of_call(s)
         elif isinstance(s, Push) and self.program.is_array(s.value) and self.is_active(s.stack):
             self.out.append(s)
             self.emit(Push(self.dot(s.stack), self.tangent_of_result(s.value)))
@@ -125,6 +132,38 @@ class Tangent(Writer):
             self.formulas.write(self.out, s.at)
             dots = {a: self.dot(a) for a in s.args if self.program.is_array(a) and self.is_active(a)}
             self.formulas.set_tangents(s, dots, outs)
+
+    def of_call(self, s: Call) -> None:
+        """A call of the procedure's own pushforward, instead."""
+        program = self.program
+        callee = program.procedures[s.fn]
+        inputs = [i for i, p in enumerate(callee.params) if callee.types[p].is_inexact]
+        outs = [*s.dsts, *Memory(program).writes(s)]
+        if not any(map(self.is_active, outs)):
+            self.out.append(s)
+            return
+        dots = [
+            self.tangent_of_result(a) if program.is_array(a) else self.dot_or_zero(a)
+            for i in inputs
+            for a in [s.args[i]]
+        ]
+        results: list[str] = []
+        for name, type in zip(s.dsts, callee.result_types(), strict=True):
+            if type.is_inexact:
+                results.append(self.dot(name) if self.is_active(name) else program.companion(name, "dot"))
+        self.emit(Call((*s.dsts, *results), self.pushforward_of(s.fn, inputs), (*s.args, *dots)))
+
+    def pushforward_of(self, fn: str, inputs: list[int]) -> str:
+        """The name of the pushforward of a procedure, which is made when it is first wanted."""
+        name = f"{fn}_pushforward"
+        procedures = self.program.procedures
+        if name not in procedures:
+            callee = procedures[fn]
+            written = {len(callee.params) + k for k, i in enumerate(inputs) if i in callee.effects}
+            made = self.program.procedure(name, fn, callee.effects | written)
+            Tangent(made, [made.params[i] for i in inputs], self.careful, self.passes).build()
+            tidy(made, self.passes)
+        return name
 
     def tangent_of_result(self, value: str) -> str:
         if self.is_active(value):
@@ -177,6 +216,8 @@ class Tangent(Writer):
         return None
 
 
-def tangent_program(program: Program, inputs: list[str], name: str, careful: bool = False) -> Program:
+def tangent_program(
+    program: Program, inputs: list[str], name: str, careful: bool = False, passes: Collection[str] = PASSES
+) -> Program:
     """The program of the derivative along directions of some of the parameters."""
-    return Tangent(program.derived(name), inputs, careful).build()
+    return Tangent(program.derived(name), inputs, careful, passes).build()

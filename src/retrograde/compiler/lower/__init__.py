@@ -9,4 +9,7 @@ names.py         what names mean, and where paths meet
 statements.py    assignments, returns, assertions, exceptions
 flow.py          branches and loops
 calls.py         other Python functions, inlined at their call
+procedures.py    those that call themselves, as programs of their own
+function.py      a whole function
+formulas.py      the derivatives of whole-array functions, from the source of their rules
 """

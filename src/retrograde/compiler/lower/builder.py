@@ -43,6 +43,10 @@ class Restart(Exception):
     """A cell turned out to need a wider type than it was given; lowering starts again and knows it."""
 
 
+class NotYetKnown(Exception):
+    """A call of a function that is being lowered, before it is known what it returns."""
+
+
 class Builder:
     """A program under construction, and the place in the source that is being lowered.
 
@@ -87,9 +91,11 @@ class Builder:
         """The statements that the body emits, as a block of their own."""
         outer, equal = self.block, self.equal
         self.block, self.equal = [], set(equal)
-        body()
-        made, self.block, self.equal = self.block, outer, equal
-        return made
+        try:
+            body()
+            return self.block
+        finally:
+            self.block, self.equal = outer, equal
 
     def op(self, fn: str, *args: Operand) -> Operand:
         """An operation on scalars; folded where all operands are literals."""

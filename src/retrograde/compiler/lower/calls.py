@@ -34,6 +34,7 @@ class Calls(Flow):
         self.frames = []
         self.detachments = []
         self.writes = []
+        self.wanted_result = []
         self.before_loop = None
         self.attached = set()
 
@@ -51,9 +52,13 @@ class Calls(Flow):
         if isinstance(f, types.FunctionType):
             self.reached[function] = None
         if any(frame.source.function is function for frame in self.frames):
-            raise self.refuse(f"{function.__name__} calls itself", "a loop")
+            bound = self.bind_arguments(source.name, inspect.signature(function), args, kwargs)
+            return self.call_procedure(source, bound)
         bound = self.bind_arguments(source.name, inspect.signature(function), args, kwargs)
         return self.called(source, bound, None)
+
+    def call_procedure(self, source: Source, bound: dict[str, Any]) -> Any:
+        raise NotImplementedError
 
     def call_closure(self, f: Closure, args: list[Any], kwargs: dict[str, Any]) -> Any:
         name = f.source.tree.name

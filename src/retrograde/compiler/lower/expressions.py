@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import BOOL, Get, If, Op, Operand, Raise, Set, Slice, Type
+from retrograde.compiler.form import BOOL, Block, Get, If, Op, Operand, Raise, Set, Slice, Type
 from retrograde.compiler.lower import functions
+from retrograde.compiler.lower.builder import NotYetKnown
 from retrograde.compiler.lower.indexing import Indexing, items_of
 from retrograde.compiler.lower.values import (
     ELLIPSIS,
@@ -370,17 +371,33 @@ class Expressions(Indexing):
         if not isinstance(cond, str):
             return self.expr(node.body if cond else node.orelse)
         values: list[Any] = []
-        blocks = [
-            self.inside(functools.partial(_collect, values, functools.partial(self.expr, n)))
-            for n in (node.body, node.orelse)
-        ]
+        blocks = []
+        for n in (node.body, node.orelse):
+            made = self.attempted(functools.partial(_collect, values, functools.partial(self.expr, n)))
+            if made is not None:
+                blocks.append(made)
+        if not blocks:
+            raise NotYetKnown
+        if len(blocks) == 1:
+            self.block += blocks[0]
+            return values[0]
         if not any(blocks) and not any(self.is_array(v) or isinstance(v, tuple | Object) for v in values):
             return self.op("where", cond, *values)
-        made = If(cond, blocks[0], blocks[1], at=self.at)
+        branch = If(cond, blocks[0], blocks[1], at=self.at)
         seen = [*self.frame.env.values(), *self.seen_outside()]
-        joined = self.joined(made, values[0], values[1], "choice", [seen, seen])
-        self.emit(made)
+        joined = self.joined(branch, values[0], values[1], "choice", [seen, seen])
+        self.emit(branch)
         return self.read_cells(joined)
+
+    def attempted(self, body: Callable[[], Any]) -> Block | None:
+        """The statements that the body emits; None where it calls a function whose result is not known yet."""
+        at, source, depth = self.at, self.source, len(self.frames)
+        try:
+            return self.inside(body)
+        except NotYetKnown:
+            del self.frames[depth:]
+            self.at, self.source = at, source
+            return None
 
     def joined(self, made: If, a: Any, b: Any, base: str, seen: Any) -> Any:
         raise NotImplementedError

@@ -29,6 +29,7 @@ from retrograde.compiler.form import (
     walk,
 )
 from retrograde.compiler.lower import functions
+from retrograde.compiler.lower.builder import NotYetKnown
 from retrograde.compiler.lower.expressions import describe
 from retrograde.compiler.lower.statements import Statements
 from retrograde.compiler.lower.values import NONE, Constant, Enumerated, InCell, Object, Range, Stale, Zipped
@@ -55,7 +56,7 @@ class Flow(Statements):
             frame.env = dict(env)
             frame.surely = set(surely)
             frame.returned = False
-            blocks.append(self.inside(functools.partial(self.statements, body)))
+            blocks.append(self.side(functools.partial(self.statements, body)))
             results.append((frame.returned, frame.result, frame.env))
             paths.append(frame.surely)
         frame.surely = paths[0] & paths[1]
@@ -81,6 +82,15 @@ class Flow(Statements):
         frame.env = _joined(env, [e for _, _, e in results])
         self.close_merge(s, saved)
         frame.env |= born
+
+    def side(self, body: Callable[[], Any]) -> Block:
+        """One side of a branch. One that calls a function whose result is not known yet counts as one that returns."""
+        made = self.attempted(body)
+        if made is None:
+            if self.frame.path:
+                raise NotYetKnown
+            self.frame.returned = True
+        return made or []
 
     def joined(self, made: If, a: Any, b: Any, base: str, seen: Seen) -> Any:
         """One value for those of the two sides of a branch: scalars meet in cells, arrays in a new one.

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler.form import Operand, Program, Type
-from retrograde.compiler.lower.builder import Restart
-from retrograde.compiler.lower.calls import Calls
+from retrograde.compiler.lower.builder import NotYetKnown, Restart
 from retrograde.compiler.lower.expressions import Frame
+from retrograde.compiler.lower.procedures import Procedure, Procedures
 from retrograde.compiler.lower.values import NONE, Constant
 from retrograde.compiler.source import Source
 
@@ -38,7 +38,10 @@ class Lowered:
 
 
 def lower_function(
-    source: Source, arguments: dict[str, Any], ones: frozenset[tuple[str, int]] = frozenset()
+    source: Source,
+    arguments: dict[str, Any],
+    ones: frozenset[tuple[str, int]] = frozenset(),
+    procedures: dict[Any, Procedure] | None = None,
 ) -> Lowered:
     """The program of a function.
 
@@ -46,8 +49,9 @@ def lower_function(
         source: the function.
         arguments: for each parameter its type, a tuple of these, or a `Constant`.
         ones: axes of parameters, as (name of the leaf, axis), that are known to be of length 1.
+        procedures: the functions that call themselves, as far as they are known.
     """
-    found = Findings()
+    found = Findings(procedures={} if procedures is None else procedures)
     for _ in range(MOST_ATTEMPTS):
         lower = _Lower(source, arguments, ones, found)
         try:
@@ -65,14 +69,18 @@ class Findings:
         hints: the types that cells need, by the places where they are made.
         array_names: names that were first thought to be scalars.
         attached: the places of calls whose results must be views.
+        result: the structure of the results, where they are numbers of several types.
+        procedures: the functions that call themselves.
     """
 
     hints: dict[Any, Type] = field(default_factory=dict)
     array_names: set[Any] = field(default_factory=set)
     attached: set[Any] = field(default_factory=set)
+    result: list[Any] = field(default_factory=list)
+    procedures: dict[Any, Procedure] = field(default_factory=dict)
 
 
-class _Lower(Calls):
+class _Lower(Procedures):
     def __init__(
         self,
         source: Source,
@@ -82,6 +90,9 @@ class _Lower(Calls):
     ) -> None:
         super().__init__(Program(source.name, [], RESERVED))
         self.hints, self.array_names, self.attached = found.hints, found.array_names, found.attached
+        self.wanted_result = found.result
+        self.procedures = found.procedures
+        self.lower = lower_function
         self.arguments = arguments
         self.ones = ones
         self.own = source
@@ -103,6 +114,11 @@ class _Lower(Calls):
             if name in self.written:
                 raise self.refuse(f"the array {name} from outside the function is written into", "an argument")
         program.params += [name for name, _ in self.constants.values()]
+        program.procedures = {p.name: p.program for p in self.procedures.values() if p.program is not None}
+        for procedure in program.procedures.values():
+            procedure.procedures = program.procedures
+        if not self.structures:
+            raise NotYetKnown
         return Lowered(
             program, self.structures[0], tuple(a for _, a in self.constants.values()), written, tuple(self.reached)
         )

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from retrograde.compiler.form import BOOL, Add, Alloc, Op, Operand, Raise, Return, Swap
+from retrograde.compiler import ops
+from retrograde.compiler.arguments import flat_types
+from retrograde.compiler.form import BOOL, Add, Alloc, Op, Operand, Raise, Return, Swap, Type
 from retrograde.compiler.lower import functions
+from retrograde.compiler.lower.builder import Restart
 from retrograde.compiler.lower.expressions import OPERATORS, describe
 from retrograde.compiler.lower.indexing import items_of
 from retrograde.compiler.lower.names import Names
@@ -72,18 +75,35 @@ class Statements(Names):
             if isinstance(v, Object):
                 raise self.refuse(f"{describe(self, v)} as a result")
             leaf = self.force(v, "result") if isinstance(v, Lazy) else v
+            number = len(leaves)
+            if not self.is_array(leaf) and self.wanted_result and self.type_of(leaf) != self.wanted_result[number]:
+                leaf = self.op(f"cast:{self.wanted_result[number].dtype}", leaf)
             if not isinstance(leaf, str):
-                leaf = self.program.new("result", self.type_of(v))
-                self.emit(Op(leaf, "id", (v,)))
+                self.emit(Op(name := self.program.new("result", self.type_of(leaf)), "id", (leaf,)))
+                leaf = name
             leaves.append(leaf)
             return self.program.types[leaf]
 
         structure = take(value)
         if self.structures and self.structures[0] != structure:
+            self.widen_result(self.structures[0], structure)
             raise self.refuse("results of different structures or types on different paths", "one kind of result")
         self.structures.append(structure)
         if leaves:
             self.emit(Return(tuple(leaves)))
+
+    def widen_result(self, a: Any, b: Any) -> None:
+        """Start again with results that hold both, if they differ in the types of numbers only."""
+        types = [list(flat_types(s)) for s in (a, b)]
+        if not isinstance(a, type(b)) or [t.ndim for t in types[0]] != [t.ndim for t in types[1]]:
+            return
+        if any(s != t and (s.is_array or "bool" in (s.dtype, t.dtype)) for s, t in zip(*types, strict=True)):
+            return
+        self.wanted_result[:] = [s if s == t else ops.common(s, t) for s, t in zip(*types, strict=True)]
+        raise Restart
+
+    # The types of the leaves of the result, where the paths do not agree on them.
+    wanted_result: list[Type]
 
     # The structures of the results, with types as leaves.
     structures: list[Any]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from retrograde.compiler.alias import Memory
 from retrograde.compiler.form import (
     Block,
-    Call,
     Get,
     Program,
     Raise,
@@ -49,7 +48,7 @@ class _Marking:
         self.scan(program.body, None)
         callers_own = {p for p in program.params if program.types[p].is_array}
         for s in walk(program.body):
-            if isinstance(s, Return | Raise | Call) or self.memory.writes(s) & callers_own:
+            if isinstance(s, Return | Raise) or self.memory.writes(s) & callers_own:
                 self.mark(s)
         if self.keep_sizes:
             for p in callers_own:
