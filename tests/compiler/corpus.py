@@ -641,6 +641,18 @@ def arrays_of_which_two_have_derivatives_swapped(x, n):
     return a * b + d
 
 
+@program(numbers(3), 0.4, 3)
+def views_of_swapped_arrays(x, w, n):
+    a, b = x.copy(), x * w
+    a[1:] += w
+    for i in range(n):
+        a, b = b, a
+        a[1:] *= w
+        b[:2] += a[::2] * b[0]
+    c = a[1:]
+    return np.sum(c * c) + b[-1] * np.sum(a[1:])
+
+
 OUTSIDE = np.array([0.9, 0.6])
 
 

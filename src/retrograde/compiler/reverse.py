@@ -130,6 +130,7 @@ class Reverse(Writer):
             if isinstance(s, If)
             for x in walk(s.then + s.orelse)
         )
+        self.swapped = {name for s in walk(program.body) if isinstance(s, Swap) for name in s.targets}
         self.definition = {name: s for s in walk(program.body) for name in defs(s)}
 
     # --- the whole program ---------------------------------------------------------------------------------------
@@ -179,6 +180,12 @@ class Reverse(Writer):
 
     def bar(self, name: str) -> str:
         """The cotangent of a temp or cell (a cell), or the shadow of an array."""
+        definition = self.definition.get(name)
+        if isinstance(definition, View) and self.memory.root(name) in self.swapped:
+            # Of an array that changes its name it is a part of what has the name just now.
+            now = self.program.companion(name, "bar")
+            self.emit(View(now, self.bar(definition.array), definition.index, definition.transposed))
+            return now
         if name not in self.bars:
             self.bars[name] = self.program.companion(name, "bar")
         return self.bars[name]
@@ -325,7 +332,7 @@ class Reverse(Writer):
 
     def shadow(self, s: View | Alloc | Copy) -> Block:
         """What makes the shadow of an array; a copy's is given back to what was copied."""
-        if not self.is_active(s.dst):
+        if not self.is_active(s.dst) or (isinstance(s, View) and self.memory.root(s.dst) in self.swapped):
             return []
         bar = self.bar(s.dst)
         if isinstance(s, View):

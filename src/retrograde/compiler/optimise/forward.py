@@ -29,6 +29,7 @@ from retrograde.compiler.form import (
     View,
     While,
     map_names,
+    walk,
 )
 
 
@@ -48,6 +49,9 @@ class _Known:
         other = _Known()
         other.cells, other.values, other.loads = dict(self.cells), dict(self.values), dict(self.loads)
         return other
+
+    def forget_views(self) -> None:
+        self.values = {key: found for key, found in self.values.items() if key[0] != "view"}
 
     def forget(self, written: set[str]) -> None:
         for root in written:
@@ -109,7 +113,7 @@ class _Forwarding:
                 s = self.of_add(s, known, out)
             known.forget(self.memory.writes(s))
             if isinstance(s, Swap):
-                known.values = {k: v for k, v in known.values.items() if k[0] != "view"}
+                known.forget_views()
             elif isinstance(s, Set) and self.type_of(s.value) == self.program.types[s.cell]:
                 known.cells[s.cell] = s.value
             elif isinstance(s, Store) and self.type_of(s.value) == self.program.types[s.array].element:
@@ -181,6 +185,9 @@ class _Forwarding:
 
     def nested(self, s: For | While | If, known: _Known) -> None:
         written = self.memory.all_writes([s])
+        has_swaps = any(isinstance(x, Swap) for x in walk([s]))
+        if has_swaps:
+            known.forget_views()
         if isinstance(s, If):
             s.then = self.block(s.then, known.copy())
             s.orelse = self.block(s.orelse, known.copy())

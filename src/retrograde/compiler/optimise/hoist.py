@@ -76,6 +76,8 @@ class _Hoisting:
 
     def is_the_same(self, x: Statement, written: set[str]) -> bool:
         if isinstance(x, View):
+            if self.memory.root(x.array) in self.swapped:
+                return False
             return x.transposed or all(i is None or isinstance(i, Slice | Reshaped) for i in x.index)
         return isinstance(x, Op) or (isinstance(x, Get) and f"${x.cell}" not in written)
 
