@@ -51,7 +51,7 @@ def above(x: Any, threshold: float) -> Any:
 def plain_inner(g: Callable[[Any], Any], x: Any, live: list[Any]) -> Any:
     """The gradient of `g` at its own copy of `x` by differences; what `g` does to the arrays in `live` is done once."""
     before = [array.copy() for array in live]
-    x_bar = np.zeros_like(x)
+    x_bar = np.zeros(np.shape(x))
     for i in range(np.size(x)):
         for k, weight in ((1, 3 / 4), (2, -3 / 20), (3, 1 / 60)):
             for sign in (1, -1):
@@ -67,7 +67,8 @@ def plain_inner(g: Callable[[Any], Any], x: Any, live: list[Any]) -> Any:
 
 def traced_inner(g: Callable[[Any], Any], x: Any, live: list[Any]) -> Any:
     x_bar = gradient(g, x)[0]
-    return np.zeros(np.shape(x))[()] if x_bar is None else x_bar
+    # How a gradient lies in memory is not promised, and decides what np.ravel gives: a view or a copy.
+    return np.zeros(np.shape(x))[()] if x_bar is None else np.copy(x_bar, order="C") if np.ndim(x_bar) else x_bar
 
 
 def filled(x: Any) -> Buffer:
