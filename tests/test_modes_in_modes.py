@@ -21,6 +21,7 @@ from truth import close
 from retrograde import (
     RetrogradeError,
     checkpointed,
+    compile,
     gradient,
     jvp,
     pullback,
@@ -143,14 +144,14 @@ def vector(depth: int) -> np.ndarray:
     return np.random.default_rng(depth).uniform(0.5, 1.5, 3)
 
 
-def nested(names: tuple[str, ...], closing: bool) -> tuple[Function, Sums]:
-    """The modes around `start`, the first outermost.
+def nested(names: tuple[str, ...], closing: bool, leaf: Function = start) -> tuple[Function, Sums]:
+    """The modes around `leaf`, which computes START, the first outermost.
 
     Args:
         closing: whether the inner modes differentiate in a variable of their own, of a function that closes over the
             outer one, so that the two could be confused.
     """
-    function, sums = start, START
+    function, sums = leaf, START
     for depth, name in reversed(list(enumerate(names))):
         mode, v = MODES[name], vector(depth)
         sums = mode.of_sums(sums, v)
@@ -185,6 +186,45 @@ def test_a_nesting_of_modes_is_exact_or_refused(names: tuple[str, ...], closing:
         with pytest.raises(RetrogradeError, match=said):
             function(X)
         return
+    close(function(X), value(sums, X), rtol=1e-9, atol=1e-9)
+
+
+def test_every_kind_of_mode_is_in_the_table_and_the_sparse_ones_alone_are_refused() -> None:
+    kinds = ("reverse", "forward", "batch", "Taylor", "sparse", "checkpointed")
+    assert set(kinds) <= set(MODES)
+    assert len(NESTINGS) == sum(len(MODES) ** count for count in (1, 2, 3))
+    assert {inner for _, inner in REFUSED} == {"sparse", "sparse, second"}
+    assert {outer for outer, _ in REFUSED} == {*MODES} - {"checkpointed"}
+
+
+@pytest.fixture(scope="module")
+def compiled_start() -> Function:
+    pytest.importorskip("numba")
+
+    def program(x: Any, exponents: Any) -> Any:
+        out = np.zeros(3)
+        for i in range(3):
+            s = 0.0
+            for j in range(3):
+                s += exponents[i, j] * x[j]
+            out[i] = np.exp(s) + 2 * np.exp(-s)
+        return out
+
+    native = compile(program)
+    return lambda x: native(x, B)
+
+
+# Each kind by itself, and the pairs of those whose native programs are of the second order at most.
+OF_COMPILED = [
+    *((name,) for name in MODES),
+    *itertools.product(("reverse", "forward", "batch", "checkpointed"), repeat=2),
+    *itertools.product(("sparse", "sparse, second", "Taylor"), ("batch", "checkpointed")),
+]
+
+
+@pytest.mark.parametrize("names", OF_COMPILED, ids=" of ".join)
+def test_modes_nest_around_a_compiled_function(names: tuple[str, ...], compiled_start: Function) -> None:
+    function, sums = nested(names, False, compiled_start)
     close(function(X), value(sums, X), rtol=1e-9, atol=1e-9)
 
 

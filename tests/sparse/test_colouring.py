@@ -105,8 +105,15 @@ def test_the_entries_of_a_matrix_are_read_from_its_products(mode):
         compression = Compression.of_jacobian(pattern, mode)
         J = np.zeros(pattern.shape)
         J[pattern.rows(), pattern.indices] = rng.standard_normal(pattern.nnz)
-        entries = compression.entries(compression.directions() @ J.T, compression.seeds() @ J)
-        np.testing.assert_allclose(entries, J[pattern.rows(), pattern.indices])
+        for step in (1, 3, 1000):
+            entries = np.full(pattern.nnz, np.nan)
+            for number, directions, factor, is_reverse in zip(
+                compression.counts, (compression.directions, compression.seeds), (J.T, J), (False, True), strict=True
+            ):
+                for start in range(0, number, step):
+                    products = directions(start, min(start + step, number)) @ factor
+                    compression.fill(entries, products, start, is_reverse)
+            np.testing.assert_allclose(entries, J[pattern.rows(), pattern.indices])
 
 
 def test_the_fewest_passes_are_taken():

@@ -324,11 +324,6 @@ def test_a_hessian_is_of_a_real_scalar():
         hessian(lambda x: np.sum(x) * np.nan, X)
 
 
-def test_a_hessian_of_a_dictionary_is_refused_clearly():
-    with pytest.raises(InputError, match="dict"):
-        hessian(lambda d: d["a"] ** 2, {"a": 1.0})
-
-
 def test_a_hessian_in_float32_is_float32():
     H = hessian(lambda x: np.sum(x**3), X.astype(np.float32))
     assert H.dtype == np.float32

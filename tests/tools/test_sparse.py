@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 
 import numpy as np
 import programs
@@ -331,10 +332,62 @@ def test_a_result_without_numbers_is_refused():
     close(sparse_jacobian(lambda x: [x * 2, "text", True], X).toarray(), 2 * np.eye(N))
 
 
-def test_a_function_that_is_another_each_time_is_refused():
+def test_a_function_that_is_another_each_time_is_refused_unless_all_passes_are_of_one_run():
     rng = np.random.default_rng(0)
     with pytest.raises(SparsityError, match="draws random numbers"):
-        sparse_jacobian(lambda x: x * rng.normal(), X)
+        sparse_jacobian(lambda x: x * rng.normal(), X, chunk=1)
+    diagonal = sparse_jacobian(lambda x: x * rng.normal(), X).diagonal()
+    assert diagonal[0] != 0
+    close(diagonal, np.full(N, diagonal[0]))
+
+
+def test_all_passes_are_one_run_of_the_function():
+    runs = []
+
+    def f(x):
+        runs.append(0)
+        return filled(x)
+
+    for mode in ("forward", "reverse", "both"):
+        jac = sparse_jacobian(f, mode=mode).prepare(X)
+        hess = sparse_hessian(lambda x: np.sum(f(x) ** 2)).prepare(X)
+        assert jac.passes > 1 < hess.passes
+        runs.clear()
+        close(jac(X).toarray(), jacobian(filled, X))
+        assert len(runs) == (2 if mode == "both" else 1)
+        runs.clear()
+        close(hess(X).toarray(), hessian(lambda x: np.sum(filled(x) ** 2), X))
+        assert len(runs) == 1
+
+
+def test_many_passes_take_memory_for_a_few_at_once():
+    n = 2000
+    x = np.linspace(0.5, 1.5, n)
+    wide = lambda x: np.concatenate([x**2, [np.sum(x)]])  # a row that all columns share: n colours
+
+    def peak(**how):
+        jac = sparse_jacobian(wide, mode="forward", **how).prepare(x)
+        jac(x)
+        tracemalloc.start()
+        J = jac(x)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        close(J.toarray(), np.concatenate([np.diag(2 * x), np.ones((1, n))]))
+        return found
+
+    assert jac_bytes(n) > 16 * peak(chunk=20)
+    assert peak() < 10e6
+
+
+def jac_bytes(n):
+    """What all products of a dense Jacobian take."""
+    return 8 * n * n
+
+
+@pytest.mark.parametrize("chunk", [0, -1, True, 1.5])
+def test_a_chunk_is_a_positive_integer(chunk):
+    with pytest.raises(InputError, match="no number of directions"):
+        sparse_jacobian(filled, X, chunk=chunk)
 
 
 def test_traced_values_are_refused_with_the_way_out():

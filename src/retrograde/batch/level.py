@@ -10,7 +10,8 @@ import numpy as np
 
 from retrograde.batch.keys import raw_read, raw_write
 from retrograde.batch.layout import apart, spread
-from retrograde.batch.table import mapping_of, one_by_one, refusal
+from retrograde.batch.table import Mapping, mapping_of, one_by_one, refusal
+from retrograde.batch.units import Diagonal, computed
 from retrograde.rules import numpy_indexing
 from retrograde.rules.table import Composed
 from retrograde.trace.call import call
@@ -68,7 +69,15 @@ class BatchLevel(Level):
 
     def map(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self.number()  # raises, once the mapped function has ended
+        for x in args:
+            if type(x) is Diagonal and not kwargs and x.level is self:
+                found = computed(function, args, self)
+                if found is not None:
+                    return found
+                break
         mapping = mapping_of(function)
+        if type(mapping) is Mapping and mapping.is_new and not kwargs:
+            return self.wrap(mapping.compute(self, *args))
         if mapping is None:
             raise refusal(function)
         if isinstance(mapping, Composed):

@@ -37,11 +37,13 @@ class Mapping:
     Attributes:
         compute: `compute(level, *args, **kwargs)`, with the arguments of the function.
         is_body: whether the result is that of the call, and not the array of all examples.
+        is_new: whether the result never shares memory with an argument.
         kind: how the documentation calls it: "at once", "by a body" or "a loop".
     """
 
     compute: Compute
     is_body: bool = False
+    is_new: bool = False
     kind: str = "at once"
 
 
@@ -49,9 +51,9 @@ MAPPINGS: dict[Any, Mapping] = {}
 REFUSED: dict[Any, str] = {}
 
 
-def mapped(*functions: Any) -> Callable[[Compute], Compute]:
+def mapped(*functions: Any, is_new: bool = False) -> Callable[[Compute], Compute]:
     """Declare how functions map: `compute(level, *args, **kwargs)` → the results of all examples in one array."""
-    return _declare(functions)
+    return _declare(functions, is_new=is_new)
 
 
 def by_body(*functions: Any) -> Callable[[Compute], Compute]:
@@ -123,7 +125,7 @@ def _by_its_kind(function: Any, rule: Rule | None) -> Mapping | Composed | None:
 
     if isinstance(function, np.ufunc):
         compute = elementwise if function.signature is None else gufunc
-        return Mapping(functools.partial(compute, function))
+        return Mapping(functools.partial(compute, function), is_new=function.signature is None)
     return Mapping(functools.partial(elementwise, function)) if isinstance(rule, Elementwise) else None
 
 
@@ -155,11 +157,7 @@ def one_by_one(function: Any, level: Any, args: tuple[Any, ...], kwargs: dict[st
             f"{getattr(function, '__name__', 'f')} is mapped one example after the other; of no examples the shape of "
             "the result is not known"
         )
-    first = results[0]
-    if not isinstance(first, tuple | list):
-        return _joined(level, results)
-    parts = [_joined(level, list(each)) for each in zip(*results, strict=True)]
-    return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
+    return _joined(level, results)
 
 
 def _example(level: Any, arg: Any, i: int) -> Any:
@@ -171,6 +169,12 @@ def _example(level: Any, arg: Any, i: int) -> Any:
 
 
 def _joined(level: Any, results: list[Any]) -> Any:
+    first = results[0]
+    if isinstance(first, tuple | list):
+        parts = [_joined(level, list(each)) for each in zip(*results, strict=True)]
+        return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
+    if first is None:
+        return None
     shapes = {np.shape(result) for result in results}
     if len(shapes) > 1:
         raise BatchError(f"the results of the examples have different shapes: {sorted(shapes)}")

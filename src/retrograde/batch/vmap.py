@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,11 +74,23 @@ def _vmap(f: Callable[..., Any], in_axes: Any, out_axes: Any, /, *args: Any, **k
         unflatten(structure, [lift(leaf, axis) for leaf, axis in zip(leaves, axes[i], strict=True)])
         for i, (leaves, structure) in enumerate(flat)
     ]
+    given = [leaf for leaves, _ in flat for leaf in leaves]
+    return mapped_over(level, f, lifted, kwargs, out_axes, given)
+
+
+def mapped_over(
+    level: BatchLevel,
+    f: Callable[..., Any],
+    lifted: list[Any],
+    kwargs: dict[str, Any],
+    out_axes: Any = 0,
+    given: Sequence[Any] = (),
+) -> Any:
+    """What `f` returns for arguments that are values of a batch; `given` are those arrays that are the caller's own."""
     f = traceable(f)
     outputs = run(level, lambda: settled(f(*lifted, **kwargs)), f)
     ys, structure = flatten(outputs)
     places = _prefix(out_axes, outputs, len(ys), "out_axes", "the result")
-    given = [leaf for leaves, _ in flat for leaf in leaves]
     return unflatten(structure, [_collected(level, y, axis, given) for y, axis in zip(ys, places, strict=True)])
 
 
@@ -134,7 +146,7 @@ def _size(leaves: list[tuple[int, Any, Any]]) -> int:
     return found[0][0]
 
 
-def _collected(level: BatchLevel, y: Any, axis: Any, given: list[Any]) -> Any:
+def _collected(level: BatchLevel, y: Any, axis: Any, given: Sequence[Any]) -> Any:
     """A result with the axis of the examples where it is wanted, in memory of its own."""
     if not _has_axes(y):
         return y
@@ -153,7 +165,7 @@ def _moved(raw: Any, axis: int) -> Any:
     return raw if axis == 0 else np.moveaxis(raw, 0, axis)
 
 
-def _own(raw: Any, given: list[Any]) -> Any:
+def _own(raw: Any, given: Sequence[Any]) -> Any:
     if is_traced(raw):
         return snapshot(raw)
     return np.array(raw) if raw.base is not None or any(raw is x for x in given) else raw

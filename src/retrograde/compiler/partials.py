@@ -16,7 +16,7 @@ import numpy as np
 from retrograde.compiler import ops
 from retrograde.compiler.form import Operand
 from retrograde.errors import MissingRuleError
-from retrograde.rules.table import RULES, Elementwise
+from retrograde.rules.table import RULES, Composed, Elementwise
 
 Emit = Callable[..., Operand]
 """`emit(fn, *args)` writes an operation and returns its result."""
@@ -103,6 +103,9 @@ class Symbol:
             return True  # for all that is known here
         if function in (np.real, np.conj, np.conjugate):
             return args[0]
+        rule = RULES.get(function)
+        if isinstance(rule, Composed):
+            return rule.body(*args, **kwargs)
         raise MissingRuleError(f"{function.__name__} in a partial derivative, which compile does not know")
 
     def conjugate(self) -> Symbol:

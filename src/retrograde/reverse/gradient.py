@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from retrograde.errors import InputError
+from retrograde.errors import InputError, RetrogradeError
 from retrograde.reverse.graph import nodes_behind
 from retrograde.reverse.loss import check_loss
 from retrograde.reverse.params import Grads, Params
@@ -133,12 +134,37 @@ def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[
     >>> grad(lambda x: x ** 3)(2.0)
     12.0
     """
-    return functools.partial(_grad, f, argnums)
+    return functools.partial(_grad, f, checked_argnums("grad", argnums))
 
 
 def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
     """The function that computes `(value, gradient)` of `f`; otherwise as `grad`."""
-    return functools.partial(_value_and_grad, f, argnums)
+    return functools.partial(_value_and_grad, f, checked_argnums("value_and_grad", argnums))
+
+
+def checked_argnums(name: str, argnums: Any) -> int | tuple[int, ...]:
+    """Refuse what names no arguments, such as an argument itself."""
+    try:
+        return tuple(map(operator.index, argnums)) if isinstance(argnums, tuple | list) else operator.index(argnums)
+    except (TypeError, RetrogradeError):
+        pass
+    ways = (f"{name}(f)(x), for the gradient at x", "gradient(f, x), which evaluates at once")
+    raise InputError(
+        f"argnums= of {name} says by number which arguments count; a value of type {type(argnums).__name__} was given",
+        *(ways if name in ("grad", "value_and_grad") else ("an integer, or a tuple of integers",)),
+    )
+
+
+def places_of(argnums: int | tuple[int, ...], count: int) -> list[int]:
+    """The positions of the arguments that `argnums` names, of so many."""
+    numbers = (argnums,) if isinstance(argnums, int) else argnums
+    for number in numbers:
+        if not -count <= number < count:
+            raise InputError(f"argnums={argnums} names an argument that was not given; there are {count}")
+    places = [number % count for number in numbers]
+    if len(set(places)) < len(places):
+        raise InputError(f"argnums={argnums} names an argument twice")
+    return places
 
 
 @interruptible
@@ -155,13 +181,7 @@ def _with_zeros(
     name: str, f: Callable[..., Any], argnums: int | tuple[int, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, Any]:
     """The value of `f` and its gradient, with zeros where no path leads to the output."""
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    for number in numbers:
-        if not -len(args) <= number < len(args):
-            raise InputError(f"argnums={argnums} names an argument that was not given; there are {len(args)}")
-    places = [number % len(args) for number in numbers]
-    if len(set(places)) < len(places):
-        raise InputError(f"argnums={argnums} names an argument twice")
+    places = places_of(argnums, len(args))
     native = native_gradient(f, args, kwargs, tuple(places))
     if native is not None:
         check_loss(native.value, name)

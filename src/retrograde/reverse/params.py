@@ -194,7 +194,7 @@ class Params:
 
     # What to say where a transform takes arguments only.
     _ways_as_argument = (
-        "gradient, withgradient and pullback take a Params, alone, and call f without arguments",
+        "gradient, withgradient, pullback, jacobian and hessian take a Params, alone, and call f without arguments",
         "a function of the values instead: pass [data(p) for p in params] as the argument",
     )
 

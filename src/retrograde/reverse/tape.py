@@ -23,7 +23,7 @@ import numpy as np
 from retrograde.reverse.failing import name_operation
 from retrograde.trace.handle import HANDLES, Traced, is_traced
 from retrograde.trace.interception import options, traceable
-from retrograde.trace.level import Node
+from retrograde.trace.level import Node, examples
 from retrograde.trace.ops import REACHED, deposit, shows_nan
 from retrograde.trace.recording import RecordingLevel
 from retrograde.trace.running import run
@@ -173,7 +173,7 @@ class Tape(RecordingLevel):
             return cotangents
 
         try:
-            if last and (self.bytes > _LARGE or not self.repeatable):
+            if last and (self.bytes * examples() > _LARGE or not self.repeatable):
                 cotangents = sweep_and_free(self.nodes, start())
             else:
                 cotangents = sweep(self.nodes, start, numbers, self.repeatable)

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from retrograde.rules.dispatching import dispatched
 from retrograde.rules.numpy_reductions import is_normal, is_plain
-from retrograde.rules.points import real
+from retrograde.rules.points import call, real
 from retrograde.rules.products import has_nan
-from retrograde.rules.table import elementwise, multiple, one_over, shared
+from retrograde.rules.table import composed, elementwise, multiple, one_over, shared
 
 LN_2 = math.log(2)
 LN_10 = math.log(10)
@@ -131,9 +132,21 @@ def _root_of_one_plus_square(x: Any) -> Any:
 
 def sech_square(y: Any, x: Any) -> Any:
     """tanh′: 1 - y², which loses its digits where y nears ±1; there 4e/(1 + e)² with e = exp(-2|x|), of either sign."""
+    if not is_plain(y):
+        return sech_square_of_any(y, x)
     slope = 1 - y * y
     if type(slope) is float or type(slope) is np.float64:
         return slope if slope > _TAIL or slope != slope else _sech_square_in_tail(x)
+    return _with_tail(slope, x)
+
+
+@dispatched
+def sech_square_of_any(y: Any, x: Any) -> Any:
+    """The same, which a batch computes of bare arrays, if it has such."""
+    return sech_square(y, x)
+
+
+def _with_tail(slope: Any, x: Any) -> Any:
     if type(slope) is np.ndarray and type(x) is np.ndarray and slope.ndim:
         tail = np.nonzero((slope if slope.dtype.kind == "f" else np.abs(slope)) < _TAIL)
         if tail[0].size:
@@ -142,8 +155,13 @@ def sech_square(y: Any, x: Any) -> Any:
     tail = np.abs(slope) < _TAIL
     if is_plain(tail) and not np.any(tail):
         return slope
-    return np.where(tail, _sech_square_in_tail(np.where(tail, x, 1.0)), slope)
+    if not is_plain(tail) or not np.ndim(slope):
+        return np.where(tail, _sech_square_in_tail(np.where(tail, x, 1.0)), slope)
+    slope[tail] = _sech_square_in_tail(x[tail])
+    return slope
 
+
+composed(sech_square_of_any, lambda y, x: _with_tail(1 - y * y, x), at=[call(real(-0.9, 0.9, 3), real(-4, 4, 3))])
 
 _TAIL = 0.02
 

@@ -91,6 +91,7 @@ def has_nan(x: Any) -> bool:
     """Whether any element is NaN."""
     if type(x) is float or type(x) is np.float64:
         return bool(x != x)
+    x = everything(x)
     if type(x) is np.ndarray and x.dtype.kind == "f" and x.flags.c_contiguous:
         # The squares sum to NaN exactly if there is one; several times cheaper than isnan and any.
         flat = x.reshape(-1)

@@ -242,6 +242,8 @@ class General(WithArguments):
     together: Function | None = None
     # Whether a sweep may run the pull twice; a user's own is run once.
     repeatable: bool = True
+    # What a user has declared of the pattern of his own.
+    sparsity: Any = None
 
     @property
     def formula(self) -> Function:

@@ -17,9 +17,10 @@ class Compression:
         pattern: which entries there are.
         columns: a colour for each column, −1 for those that no product J v is needed for.
         rows: a colour for each row, −1 for those that no product uᵀJ is needed for.
+        counts: how many products J v and how many products uᵀJ there are.
     """
 
-    __slots__ = ("_places", "columns", "pattern", "rows")
+    __slots__ = ("_places", "_sorted", "columns", "counts", "pattern", "rows")
 
     def __init__(self, pattern: Pattern, columns: Any, rows: Any, places: Any) -> None:
         self.pattern = pattern
@@ -27,6 +28,8 @@ class Compression:
         self.rows = rows
         # The position of each entry in all products, one row after the other.
         self._places = places
+        self._sorted: tuple[Any, Any] | None = None
+        self.counts = count(columns), count(rows)
 
     @staticmethod
     def of_jacobian(pattern: Pattern, mode: str) -> Compression:
@@ -52,24 +55,38 @@ class Compression:
     @property
     def passes(self) -> int:
         """The number of products."""
-        return count(self.columns) + count(self.rows)
+        return sum(self.counts)
 
     @property
     def mode(self) -> str:
-        return "forward" if not count(self.rows) else "both" if count(self.columns) else "reverse"
+        forward, reverse = self.counts
+        return "forward" if not reverse else "both" if forward else "reverse"
 
-    def directions(self) -> Any:
-        """The directions v, one a row."""
-        return _indicators(self.columns)
+    def directions(self, start: int, stop: int) -> Any:
+        """The directions v from number `start` to `stop`, one a row."""
+        return _indicators(self.columns, start, stop)
 
-    def seeds(self) -> Any:
-        """The directions u, one a row."""
-        return _indicators(self.rows)
+    def seeds(self, start: int, stop: int) -> Any:
+        """The directions u from number `start` to `stop`, one a row."""
+        return _indicators(self.rows, start, stop)
 
-    def entries(self, forward: Any, reverse: Any) -> Any:
-        """The entries in the order of the pattern, from one row of products for each direction and for each seed."""
-        products = [*forward, *reverse]
-        return np.concatenate(products)[self._places] if products else np.zeros(0)
+    def fill(self, entries: Any, products: Any, start: int, is_reverse: bool) -> None:
+        """Write the entries that are read from some products, one a row, in the order of the pattern.
+
+        Args:
+            products: those of the directions (or of the seeds, if `is_reverse`) from number `start` on.
+        """
+        m, n = self.pattern.shape
+        first = self.counts[0] * m + start * n if is_reverse else start * m
+        if len(products) == self.passes:
+            entries[:] = products.reshape(-1)[self._places]
+            return
+        if self._sorted is None:
+            order = np.argsort(self._places, kind="stable")
+            self._sorted = order, self._places[order]
+        order, places = self._sorted
+        begin, end = np.searchsorted(places, [first, first + products.size])
+        entries[order[begin:end]] = products.reshape(-1)[places[begin:end] - first]
 
 
 def _by_parts(pattern: Pattern, mode: str) -> Compression:
@@ -85,5 +102,5 @@ def _by_parts(pattern: Pattern, mode: str) -> Compression:
     return Compression(pattern, columns, rows, places)
 
 
-def _indicators(colours: Any) -> Any:
-    return (colours == np.arange(count(colours))[:, None]).astype(float)
+def _indicators(colours: Any, start: int, stop: int) -> Any:
+    return (colours == np.arange(start, stop)[:, None]).astype(float)

@@ -87,10 +87,11 @@ def map_tree(function: Callable[[Any], Any], tree: Any) -> Any:
     return [map_tree(function, item) for item in tree] if isinstance(tree, list | tuple) else function(tree)
 
 
-def _leaves(tree: Any) -> Iterator[Any]:
+def leaves(tree: Any) -> Iterator[Any]:
+    """What nested sequences hold, None left out."""
     if isinstance(tree, list | tuple):
         for item in tree:
-            yield from _leaves(item)
+            yield from leaves(item)
     elif tree is not None:
         yield tree
 
@@ -100,7 +101,7 @@ def _leaves(tree: Any) -> Iterator[Any]:
 
 def dense(case: Case) -> Any:
     """Every element of every output depends on every element of the differentiable arguments."""
-    members = [np.ravel(numbers) for numbers in _leaves(case.numbers)]
+    members = [np.ravel(numbers) for numbers in leaves(case.numbers)]
     whole = _union_of_all(case.sets, np.concatenate(members))
     return _outputs(case, lambda y: np.full(np.shape(y), whole)[()])
 

@@ -5,6 +5,7 @@ Elementwise functions are not here (level.py reads their partials), nor those th
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from retrograde.rules.numpy_spectral import svd
 from retrograde.rules.table import General, WithArguments
 from retrograde.sparse import families as of
 from retrograde.sparse import products
+from retrograde.sparse.declared import declared
 from retrograde.sparse.families import Family
 from retrograde.trace.creation import stacked
 from retrograde.trace.sparse_matrices import by_columns, by_rows
@@ -114,6 +116,8 @@ SCIPY: dict[str, Family] = {
 
 def family_of(rule: WithArguments) -> Family:
     """How the function of a rule carries dependence; `dense` where nobody has said it."""
+    if isinstance(rule, General) and rule.sparsity is not None:
+        return functools.partial(declared, sparsity=rule.sparsity)
     family = EXACT.get(rule.function) or DENSE.get(rule.function)
     if family is None and isinstance(rule, General) and ".rules.scipy_special_" in rule.pullback.__module__:
         family = SCIPY.get(rule.label, of.aligned)

@@ -15,18 +15,22 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.batch.vmap import vmap
-from retrograde.errors import InputError, MissingExtraError
+from retrograde.batch.level import BatchLevel
+from retrograde.batch.units import units
+from retrograde.batch.vmap import mapped_over
+from retrograde.errors import BatchError, InputError, MissingExtraError
 from retrograde.forward.jvp import jvp
+from retrograde.reverse.params import Params
 from retrograde.reverse.pullback import pulled
 from retrograde.reverse.tape import Tape
 from retrograde.tools.hooks import HOOK
 from retrograde.trace.creation import array_of
 from retrograde.trace.handle import like_of, plain, shape_of
+from retrograde.trace.mapped import hold
 
 # Without `chunk`, so many directions at once that the largest array of them has this many bytes: small enough for the
 # caches of a processor, and large enough that the time which Python takes does not count.
-_BYTES = 2**23
+BYTES = 2**23
 
 Blocks = list[list[Any]]
 """For each output one block for each input, of shape `y.shape + x.shape`."""
@@ -38,33 +42,48 @@ class Passes:
     Args:
         chunk: how many at once; None for as many as fit into a few megabytes.
         progress: whether to show a bar.
+        nbytes: how large the largest array of a pass may be without `chunk`.
 
     Attributes:
         at_once: False as soon as it has turned out that something cannot be mapped.
     """
 
-    __slots__ = ("at_once", "chunk", "progress")
+    __slots__ = ("at_once", "chunk", "nbytes", "progress")
 
-    def __init__(self, chunk: int | None = None, progress: bool = False) -> None:
+    def __init__(self, chunk: int | None = None, progress: bool = False, nbytes: int = BYTES) -> None:
         if chunk is not None and (isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1):
             raise InputError(f"chunk={chunk!r} is no number of directions", "a positive integer, or None")
         self.chunk = chunk
         self.progress = progress
+        self.nbytes = nbytes
         self.at_once = True
 
     def sizes(self, count: int, nbytes: int) -> Iterator[tuple[int, int]]:
         """The directions from `start` to `stop` of each pass; `nbytes` is the size of the largest array of one."""
-        step = self.chunk or max(1, _BYTES // max(nbytes, 1))
+        step = self.chunk or max(1, self.nbytes // max(nbytes, 1))
         return ((start, min(start + step, count)) for start in range(0, count, step))
 
+    def look_at(self, tape: Tape) -> None:
+        """Be told of the tape that seeds are going to be pulled back through: its hooks see one after the other."""
+        if any(node[1] is HOOK for node in tape.nodes):
+            self.at_once = False
+
     def along(self, push: Callable[[Any], Any], directions: Any) -> list[Any]:
-        """What `push` returns for each direction, part by part, with the axis of the directions in front."""
-        if self.at_once and len(directions) > 1:
+        """What `push` returns for each direction, part by part, with the axis of the directions in front.
+
+        Args:
+            push: returns a sequence of arrays, or of None where nothing depends on the direction.
+            directions: an array, or `Units`.
+        """
+        count = len(directions)
+        if self.at_once and count > 1:
+            level = BatchLevel(count)
+            held = directions.held(level) if type(directions) is Units else hold(directions, level)
             try:
-                return list(vmap(push)(directions))
-            except Exception:  # compiled code and users' own rules say in many ways what they do not take
+                return list(mapped_over(level, push, [held], {}, given=[directions]))
+            except BatchError:
                 self.at_once = False
-        results = [push(directions[k]) for k in range(len(directions))]
+        results = [push(direction) for direction in directions]
         return [None if parts[0] is None else _stacked(list(parts)) for parts in zip(*results, strict=True)]
 
     def bar(self, count: int) -> AbstractContextManager[Any]:
@@ -110,11 +129,11 @@ def columns(
                 ys[:], dots = jvp(f, xs, tangents)
                 return dots  # type: ignore[no-any-return]
 
-            chunks = []
+            gathered = Gathered(_size(x))
             for start, stop in passes.sizes(_size(x), nbytes):
-                chunks.append(passes.along(push, _units(x, start, stop)))
+                gathered.add(start, passes.along(push, Units(x, start, stop)))
                 bar.update(stop - start)
-            by_input.append([_joined(list(parts)) for parts in zip(*chunks, strict=True)])
+            by_input.append(gathered.parts())
     if not any(by_input):
         ys = list(f(*xs))
     return ys, [
@@ -125,37 +144,47 @@ def columns(
 
 def _columns_block(dots: Any, y: Any, x: Any) -> Any:
     """The block of shape `y.shape + x.shape` from tangents with the axis of the directions in front."""
-    shape = shape_of(x)
+    shape, dtype = _block(y, x)
     if dots is None:
-        return np.zeros(shape_of(y) + shape, like_of(y)[1])
-    if not shape:
-        return dots[0]
-    return np.reshape(np.moveaxis(dots, 0, -1), shape_of(y) + shape)
+        return np.zeros(shape, dtype)
+    return _cast(np.reshape(np.moveaxis(dots, 0, -1), shape) if shape_of(x) else dots[0], dtype)
+
+
+def _block(y: Any, x: Any) -> tuple[tuple[int, ...], Any]:
+    """The shape and the dtype of a block, which are the same by columns and by rows."""
+    (outer, one), (inner, other) = like_of(y), like_of(x)
+    return outer + inner, np.result_type(one, other)
+
+
+def _cast(block: Any, dtype: Any) -> Any:
+    return block if block.dtype == dtype else block.astype(dtype)
 
 
 class Recorded:
-    """A function recorded on a tape, whose rows are asked for later.
+    """A function of `xs` (or of none, which closes over `params`) recorded on a tape, whose rows are asked for later.
 
     Attributes:
         ys: its values.
         nbytes: the size of the largest array that the tape keeps.
     """
 
-    __slots__ = ("_back", "_is_watched", "nbytes", "xs", "ys")
+    __slots__ = ("_back", "_tape", "nbytes", "xs", "ys")
 
-    def __init__(self, f: Callable[..., list[Any]], xs: tuple[Any, ...]) -> None:
+    def __init__(self, f: Callable[..., list[Any]], xs: tuple[Any, ...], params: Params | None = None) -> None:
         tape = Tape()
         self.xs = xs
-        self.ys, self._back = pulled(tape, f, xs, {})
-        # A hook sees one row after the other.
-        self._is_watched = any(node[1] is HOOK for node in tape.nodes)
+        if params is None:
+            self.ys, self._back = pulled(tape, f, xs, {})
+        else:
+            self.ys, back = pulled(tape, f, (params,), {})
+            self._back = lambda seed: tuple(back(seed).values())
+        self._tape = tape
         kept = (getattr(part, "nbytes", 0) for node in tape.nodes for part in node[2:])
         self.nbytes = max(*map(_nbytes, (*xs, *self.ys)), *kept, 0, 0)
 
     def rows(self, passes: Passes) -> Blocks:
         """The blocks of the Jacobian, by reverse mode."""
-        if self._is_watched:
-            passes.at_once = False
+        passes.look_at(self._tape)
         with passes.bar(sum(map(_size, self.ys))) as bar:
             return [self._rows_of(i, y, passes, bar) for i, y in enumerate(self.ys)]
 
@@ -164,48 +193,85 @@ class Recorded:
             return self._back([seed if k == i else None for k in range(len(self.ys))])
 
         is_complex = np.iscomplexobj(plain(y))
-        chunks, imaginary = [], []
+        real, turned = Gathered(_size(y)), Gathered(_size(y))
         for start, stop in passes.sizes(_size(y), self.nbytes):
-            seeds = _units(y, start, stop)
-            chunks.append(passes.along(back, seeds))
+            real.add(start, passes.along(back, Units(y, start, stop)))
             if is_complex:
-                imaginary.append(passes.along(back, 1j * seeds))
+                turned.add(start, passes.along(back, Units(y, start, stop, 1j)))
             bar.update(stop - start)
-        if not chunks:
+        bars = real.parts()
+        if not bars:
             return [_rows_block(None, None, y, x) for x in self.xs]
-        real = [_joined(list(parts)) for parts in zip(*chunks, strict=True)]
-        turned = [_joined(list(parts)) for parts in zip(*imaginary, strict=True)] if is_complex else real
-        return [_rows_block(bars, other, y, x) for bars, other, x in zip(real, turned, self.xs, strict=True)]
+        others = turned.parts() if is_complex else bars
+        return [_rows_block(bar, other, y, x) for bar, other, x in zip(bars, others, self.xs, strict=True)]
 
 
 def _rows_block(bars: Any, turned: Any, y: Any, x: Any) -> Any:
     """The block of shape `y.shape + x.shape` from cotangents with the axis of the directions in front."""
-    shape, dtype = like_of(x)
-    is_complex = np.iscomplexobj(plain(y))
+    shape, dtype = _block(y, x)
     if bars is None and turned is None:
-        return np.zeros(shape_of(y) + shape, np.result_type(dtype, like_of(y)[1]) if is_complex else dtype)
-    if is_complex and dtype.kind == "c":
+        return np.zeros(shape, dtype)
+    is_complex = np.iscomplexobj(plain(y))
+    if is_complex and like_of(x)[1].kind == "c":
         # A holomorphic function pulls back by the conjugate of its Jacobian.
         bars = np.conj(bars)
     elif is_complex:
         bars = (0.0 if bars is None else bars) + 1j * (0.0 if turned is None else turned)
-    return np.reshape(bars, shape_of(y) + shape) if shape_of(y) else bars[0]
+    return _cast(np.reshape(bars, shape) if shape_of(y) else bars[0], dtype)
 
 
-def _units(x: Any, start: int, stop: int) -> Any:
-    """The unit arrays in the shape and dtype of `x` from number `start` to `stop`."""
-    shape, dtype = like_of(x)
-    units = np.zeros((stop - start, math.prod(shape)), dtype)
-    units[np.arange(stop - start), np.arange(start, stop)] = 1
-    return units.reshape((stop - start, *shape))
+class Units:
+    """The unit arrays in the shape and dtype of `x` from number `start` to `stop`, all times `factor`."""
+
+    __slots__ = ("_dtype", "_factor", "_shape", "_start", "_stop")
+
+    def __init__(self, x: Any, start: int, stop: int, factor: complex = 1.0) -> None:
+        self._shape, self._dtype = like_of(x)
+        self._start, self._stop, self._factor = start, stop, factor
+
+    def __len__(self) -> int:
+        return self._stop - self._start
+
+    def __iter__(self) -> Iterator[Any]:
+        for place in range(self._start, self._stop):
+            unit = np.zeros(self._shape, self._dtype)
+            unit.reshape(-1)[place] = self._factor
+            yield unit[()]
+
+    def held(self, level: BatchLevel) -> Any:
+        """All of them, as a value of a batch."""
+        return units(self._shape, self._dtype, self._start, self._stop, self._factor, level)
 
 
 def _stacked(parts: list[Any]) -> Any:
     return array_of(parts)
 
 
-def _joined(parts: list[Any]) -> Any:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+class Gathered:
+    """What `count` directions give, part by part, put in its place as it comes: beside the whole there is one chunk."""
+
+    __slots__ = ("_count", "_parts")
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._parts: list[Any] = []
+
+    def add(self, start: int, found: list[Any]) -> None:
+        """Take what a chunk of directions from number `start` on has given: None where nothing depends on them."""
+        self._parts = self._parts or [None] * len(found)
+        for i, part in enumerate(found):
+            if part is None or len(part) == self._count:
+                self._parts[i] = part
+            elif type(part) is not np.ndarray:
+                self._parts[i] = [*(self._parts[i] or ()), part]  # traced: joined by a function that has a rule
+            else:
+                if self._parts[i] is None:
+                    self._parts[i] = np.empty((self._count, *part.shape[1:]), part.dtype)
+                self._parts[i][start : start + len(part)] = part
+
+    def parts(self) -> list[Any]:
+        """The parts, each with the axis of the directions in front."""
+        return [np.concatenate(part) if type(part) is list else part for part in self._parts]
 
 
 def _size(x: Any) -> int:
@@ -220,17 +286,18 @@ def _nbytes(x: Any) -> int:
 def diagonal(f: Callable[[Any], Any], x: Any, passes: Passes) -> Any:
     """The diagonal of the Jacobian of `f` at `x`, whose value has the shape of `x`, by forward mode."""
     count = _size(x)
-    entries: list[Any] = []
+    entries = Gathered(count)
 
     def push(direction: Any) -> list[Any]:
         return [jvp(f, (x,), (direction,))[1]]
 
     with passes.bar(count) as bar:
         for start, stop in passes.sizes(count, _nbytes(x)):
-            rows = np.reshape(passes.along(push, _units(x, start, stop))[0], (stop - start, count))
-            entries.append(rows[np.arange(stop - start), np.arange(start, stop)])
+            rows = np.reshape(passes.along(push, Units(x, start, stop))[0], (stop - start, count))
+            entries.add(start, [rows[np.arange(stop - start), np.arange(start, stop)]])
             bar.update(stop - start)
     shape, dtype = like_of(x)
-    if not entries:
+    found = entries.parts()
+    if not found:
         return np.zeros(shape, dtype)
-    return np.reshape(_joined(entries), shape) if shape else entries[0][0]
+    return np.reshape(found[0], shape) if shape else found[0][0]

@@ -10,12 +10,13 @@ import numpy as np
 
 from retrograde.errors import InputError, MissingRuleError
 from retrograde.forward.jvp import jvp
-from retrograde.reverse.gradient import grad
+from retrograde.reverse.gradient import grad, gradient
+from retrograde.tools.arguments import Arguments, is_vector
 from retrograde.tools.directions import Blocks, Passes, Recorded, columns, diagonal
 from retrograde.trace.creation import array_of
 from retrograde.trace.handle import contents, is_traced, like_of, plain, shape_of
 from retrograde.trace.running import interruptible
-from retrograde.trace.structure import flatten, is_variable, unflatten
+from retrograde.trace.structure import flatten, unflatten, zero_like
 
 
 class WithJacobian(NamedTuple):
@@ -30,6 +31,7 @@ def jacobian(
     f: Callable[..., Any],
     /,
     *args: Any,
+    argnums: int | tuple[int, ...] | None = None,
     mode: str = "auto",
     chunk: int | None = None,
     progress: bool = False,
@@ -40,8 +42,10 @@ def jacobian(
 
     Args:
         f: returns a number, an array, a flat list of numbers (taken as a vector), or a container of these.
-        *args: numbers, arrays, flat lists of numbers (taken as vectors), or containers of arrays.
-        mode: "forward" computes by columns, "reverse" by rows; "auto" by whichever are fewer, columns if they tie.
+        *args: numbers, arrays, flat lists of numbers (taken as vectors), or containers of arrays. A single `Params`
+            instead: `f` is called without arguments, and its parameters are what counts.
+        argnums: the numbers of the arguments that count, in a tuple or one alone. None: all of them.
+        mode: "forward" computes by columns, "reverse" by rows; "auto" by whichever are fewer.
         chunk: how many columns or rows are computed at once. None: as many as make arrays of a few megabytes.
         progress: whether to show a progress bar, for which tqdm must be installed.
         holomorphic: promises that a function of complex arguments has a complex derivative, which is otherwise found
@@ -49,7 +53,8 @@ def jacobian(
         **kwargs: passed to `f`.
 
     Returns:
-        The array for one argument, a tuple of arrays for several; a container of arrays for a container. Where `f`
+        The array for one argument (the only one, or the one that `argnums` names), a tuple of arrays for several; a
+        container of arrays for a container, a `Grads` for `Params`. Where `f`
         returns a container, the same container with that in the place of each of its arrays. Zeros where no path leads
         to the output.
 
@@ -61,7 +66,13 @@ def jacobian(
     array([[2., 0.],
            [0., 4.]])
     """
-    options: dict[str, Any] = {"mode": mode, "chunk": chunk, "progress": progress, "holomorphic": holomorphic}
+    options: dict[str, Any] = {
+        "argnums": argnums,
+        "mode": mode,
+        "chunk": chunk,
+        "progress": progress,
+        "holomorphic": holomorphic,
+    }
     if not args:
         return functools.partial(jacobian, f, **options, **kwargs)
     return _value_and_jacobian(f, args, kwargs, **options)[1]
@@ -72,6 +83,7 @@ def withjacobian(
     f: Callable[..., Any],
     /,
     *args: Any,
+    argnums: int | tuple[int, ...] | None = None,
     mode: str = "auto",
     chunk: int | None = None,
     progress: bool = False,
@@ -79,7 +91,13 @@ def withjacobian(
     **kwargs: Any,
 ) -> Any:
     """The value and the Jacobian of `f`: `(val, grad)`; the options are those of `jacobian`."""
-    options: dict[str, Any] = {"mode": mode, "chunk": chunk, "progress": progress, "holomorphic": holomorphic}
+    options: dict[str, Any] = {
+        "argnums": argnums,
+        "mode": mode,
+        "chunk": chunk,
+        "progress": progress,
+        "holomorphic": holomorphic,
+    }
     if not args:
         return functools.partial(withjacobian, f, **options, **kwargs)
     return WithJacobian(*_value_and_jacobian(f, args, kwargs, **options))
@@ -90,6 +108,7 @@ def hessian(
     f: Callable[..., Any],
     /,
     *args: Any,
+    argnums: int | tuple[int, ...] | None = None,
     mode: str = "auto",
     chunk: int | None = None,
     progress: bool = False,
@@ -99,60 +118,98 @@ def hessian(
 
     Args:
         f: returns one finite real number.
-        *args: numbers, arrays or flat lists of numbers (taken as vectors). Several arguments give a tuple of tuples of
-            blocks, `H[i][j]` of shape `x_i.shape + x_j.shape`.
+        *args: as for `jacobian`, but real.
+        argnums: the numbers of the arguments that count, in a tuple or one alone. None: all of them.
         mode: "forward" is forward mode over reverse mode, "reverse" is reverse over reverse; "auto" is the former,
             and the latter where a rule has no pushforward.
         chunk, progress: as for `jacobian`.
         **kwargs: passed to `f`.
+
+    Returns:
+        The matrix for one argument. For several a tuple of tuples of blocks, `H[i][j]` of shape
+        `x_i.shape + x_j.shape`; for containers the blocks in the structure of the gradient, each with the structure of
+        the arguments in its place: `H["a"]["b"]` for one dictionary, `H[i]["a"][j]["b"]` for several.
+
+    Raises:
+        InputError: an argument that has no Hessian.
 
     >>> hessian(lambda ab: ab[0] * ab[1], [2, 3])
     array([[0., 1.],
            [1., 0.]])
     """
     if not args:
-        return functools.partial(hessian, f, mode=mode, chunk=chunk, progress=progress, **kwargs)
+        return functools.partial(hessian, f, argnums=argnums, mode=mode, chunk=chunk, progress=progress, **kwargs)
     _check_mode(mode)
-    numbers = tuple(range(len(args)))
-    vectors = tuple(_as_real_array(arg) for arg in args)
     passes = Passes(chunk, progress)
-
-    def gradients(*xs: Any) -> list[Any]:
-        lists = [_as_given(x, arg) for x, arg in zip(xs, args, strict=True)]
-        return [array_of(g) for g in grad(f, numbers)(*lists, **kwargs)]
-
+    arguments, gradients = _gradients("hessian", f, args, argnums, kwargs)
+    if arguments.params is not None:
+        _refuse_forward(mode)
+        mode = "reverse"
     try:
         blocks = (
-            Recorded(gradients, vectors).rows(passes) if mode == "reverse" else columns(gradients, vectors, passes)[1]
+            Recorded(gradients, arguments.xs, arguments.params).rows(passes)
+            if mode == "reverse"
+            else columns(gradients, arguments.xs, passes)[1]
         )
     except MissingRuleError:
         if mode != "auto":
             raise
-        blocks = Recorded(gradients, vectors).rows(passes)
-    return blocks[0][0] if len(args) == 1 else tuple(tuple(row) for row in blocks)
+        blocks = Recorded(gradients, arguments.xs).rows(passes)
+    return arguments.in_structures([arguments.in_structures(row) for row in blocks])
 
 
 @interruptible
 def diaghessian(
-    f: Callable[..., Any], /, *args: Any, chunk: int | None = None, progress: bool = False, **kwargs: Any
+    f: Callable[..., Any],
+    /,
+    *args: Any,
+    argnums: int | tuple[int, ...] | None = None,
+    chunk: int | None = None,
+    progress: bool = False,
+    **kwargs: Any,
 ) -> Any:
-    """The diagonal of the Hessian, in the shape of the argument (a tuple for several arguments).
+    """The diagonal of the Hessian, in the structure and shape of the argument (a tuple for several arguments).
 
     One Hessian–vector product an element, `chunk` of them at once: cheaper in memory than the whole matrix, not in
-    time. `chunk` and `progress` are as for `jacobian`.
+    time. `argnums`, `chunk` and `progress` are as for `hessian`.
     """
     if not args:
-        return functools.partial(diaghessian, f, chunk=chunk, progress=progress, **kwargs)
+        return functools.partial(diaghessian, f, argnums=argnums, chunk=chunk, progress=progress, **kwargs)
     passes = Passes(chunk, progress)
+    arguments = Arguments(args, argnums, "diaghessian")
+    arguments.check_real()
+    if arguments.params is not None:
+        raise InputError(
+            "diaghessian takes arguments, not Params",
+            "hessian(f, params), of which it is the diagonal blocks' diagonals",
+        )
     diagonals = []
-    for i, arg in enumerate(args):
+    for i, x in enumerate(arguments.xs):
 
-        def along(x: Any, i: int = i, arg: Any = arg) -> Any:
-            given = [*args[:i], _as_given(x, arg), *args[i + 1 :]]
-            return array_of(grad(f, i)(*given, **kwargs))
+        def along(x: Any, i: int = i) -> Any:
+            values = [*arguments.xs[:i], x, *arguments.xs[i + 1 :]]
+            return grad(lambda *values: f(*arguments.filled(values), **kwargs), i)(*values)
 
-        diagonals.append(diagonal(along, _as_real_array(arg), passes))
-    return diagonals[0] if len(args) == 1 else tuple(diagonals)
+        diagonals.append(diagonal(along, x, passes))
+    return arguments.in_structures(diagonals)
+
+
+def _gradients(
+    name: str, f: Callable[..., Any], args: tuple[Any, ...], argnums: Any, kwargs: dict[str, Any]
+) -> tuple[Arguments, Callable[..., list[Any]]]:
+    """The arguments of a Hessian, and the gradient as a function of its variables."""
+    arguments = Arguments(args, argnums, name)
+    arguments.check_real()
+    if arguments.params is not None:
+        params = arguments.params
+
+        def of_params() -> list[Any]:
+            found = gradient(functools.partial(f, **kwargs), params)
+            return [zero_like(p.value) if found[p] is None else found[p] for p in params]
+
+        return arguments, of_params
+    numbers = tuple(range(len(arguments.xs)))
+    return arguments, lambda *xs: list(grad(lambda *values: f(*arguments.filled(values), **kwargs), numbers)(*xs))
 
 
 # --- columns and rows --------------------------------------------------------------------------------------------
@@ -163,52 +220,40 @@ def _check_mode(mode: str) -> None:
         raise InputError(f"mode={mode!r} is none of the modes", 'mode="auto", mode="forward" or mode="reverse"')
 
 
+def _refuse_forward(mode: str) -> None:
+    if mode == "forward":
+        raise InputError("parameters that a function closes over have reverse mode only", 'mode="reverse"')
+
+
 def _value_and_jacobian(
     f: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
+    argnums: Any,
     mode: str,
     chunk: int | None,
     progress: bool,
     holomorphic: bool,
 ) -> tuple[Any, Any]:
     _check_mode(mode)
-    xs, structures = [], []
-    for arg in args:
-        if _is_vector(arg):
-            leaves, structure = [arg], None
-        else:
-            leaves, structure = flatten(arg)
-        variables = [_as_array(leaf) if _is_vector(leaf) or is_variable(leaf) else None for leaf in leaves]
-        structures.append((leaves, structure, variables))
-        xs += [x for x in variables if x is not None]
+    arguments = Arguments(args, argnums, "jacobian")
     returned: list[Any] = []  # the structure of the result, in a list
 
     def flat_f(*values: Any) -> list[Any]:
-        rest = iter(values)
-        given = []
-        for leaves, structure, variables in structures:
-            filled = [
-                leaf if x is None else _as_given(next(rest), leaf) for leaf, x in zip(leaves, variables, strict=True)
-            ]
-            given.append(unflatten(structure, filled))
-        y = f(*given, **kwargs)
-        ys, returned[:] = ([array_of(y)], [None]) if _is_vector(y) else _taken_apart(y)
+        y = f(*arguments.filled(values), **kwargs)
+        ys, returned[:] = ([array_of(y)], [None]) if is_vector(y) else _taken_apart(y)
         return [_checked_output(y) for y in ys]
 
-    if not xs:
+    if not arguments.xs:
         raise InputError("jacobian was given nothing that can be differentiated: constants have no derivative")
-    ys, blocks = _by_either(flat_f, tuple(xs), mode, Passes(chunk, progress), holomorphic)
-
-    def in_structures(row: list[Any]) -> Any:
-        rest = iter(row)
-        results = [
-            unflatten(structure, [None if x is None else next(rest) for x in variables])
-            for _, structure, variables in structures
-        ]
-        return results[0] if len(args) == 1 else tuple(results)
-
-    return unflatten(returned[0], ys), unflatten(returned[0], [in_structures(row) for row in blocks])
+    passes = Passes(chunk, progress)
+    if arguments.params is not None:
+        _refuse_forward(mode)
+        recorded = Recorded(flat_f, arguments.xs, arguments.params)
+        ys, blocks = recorded.ys, recorded.rows(passes)
+    else:
+        ys, blocks = _by_either(flat_f, arguments.xs, mode, passes, holomorphic)
+    return unflatten(returned[0], ys), unflatten(returned[0], [arguments.in_structures(row) for row in blocks])
 
 
 def _taken_apart(y: Any) -> tuple[list[Any], list[Any]]:
@@ -227,7 +272,8 @@ def _by_either(
         return columns(f, xs, passes)
     recorded = Recorded(f, xs)
     n_inputs, n_outputs = (sum(int(np.size(plain(x))) for x in values) for values in (xs, recorded.ys))
-    if mode == "auto" and n_inputs <= n_outputs:
+    # What is recorded need not be run again, so that rows are preferred where they are as many.
+    if mode == "auto" and n_inputs < n_outputs:
         try:
             return columns(f, xs, passes, recorded.nbytes)
         except MissingRuleError:
@@ -255,51 +301,6 @@ def _is_turned(straight: Any, turned: Any) -> bool:
     """Whether a derivative along i times a direction is i times the one along it."""
     straight, turned = contents(straight), contents(turned)
     return np.allclose(turned, 1j * straight, rtol=1e-6, atol=1e-9 * (1 + np.max(np.abs(straight), initial=0)))
-
-
-# --- lists of numbers as vectors ---------------------------------------------------------------------------------
-
-
-def _is_vector(arg: Any) -> bool:
-    return (
-        isinstance(arg, list)
-        and bool(arg)
-        and all(not isinstance(a, list | tuple | dict) and not shape_of(a) for a in arg)
-    )
-
-
-def _as_array(arg: Any) -> Any:
-    """A flat list as the vector that it stands for; integers as floats."""
-    x = array_of(arg) if isinstance(arg, list) else arg
-    if isinstance(x, list | tuple | dict) or not is_variable(x):
-        raise InputError(
-            f"a Hessian needs numbers and arrays; an argument of type {type(arg).__name__} was given",
-            "hvp(f, x, v), which takes any container",
-            "hessian of a function of the entries as arguments of their own, f(a, b)",
-        )
-    if is_traced(x):
-        return x
-    return x.astype(like_of(x)[1]) if isinstance(x, np.ndarray) and x.dtype.kind in "iu" else x
-
-
-def _as_real_array(arg: Any) -> Any:
-    if isinstance(arg, list) and not _is_vector(arg):
-        raise InputError(
-            "a Hessian needs numbers, arrays and flat lists of numbers; a nested list was given", "np.array(x)"
-        )
-    x = _as_array(arg)
-    if np.iscomplexobj(plain(x)):
-        raise InputError(
-            "a real function of complex numbers has no complex Hessian",
-            "hessian of a function of the real and the imaginary part, f(a + 1j * b)",
-            "hvp(f, z, v), the change of the gradient along v",
-        )
-    return x
-
-
-def _as_given(x: Any, arg: Any) -> Any:
-    """The vector `x` as a list again, if that is what the user's function takes."""
-    return list(x) if isinstance(arg, list) else x
 
 
 def _is_output(y: Any) -> bool:

@@ -40,6 +40,7 @@ class primitive:
         self._pullback: Formula | None = None
         self._pushforward: Formula | None = None
         self._batch: Callable[..., Any] | None = None
+        self._sparsity: Any = None
         functools.update_wrapper(self, f)
 
     def defpullback(self, formula: Formula) -> Formula:
@@ -67,6 +68,28 @@ class primitive:
         self._batch = formula
         return formula
 
+    def defsparsity(self, sparsity: Any) -> Any:
+        """Set which elements of the result depend on which of the arguments, for `sparse_jacobian` and its like.
+
+        Args:
+            sparsity: "elementwise", where each element of the result depends on the elements in its own place, the
+                arguments being broadcast against each other. Or `formula(out, *args)`, which returns a tuple with one
+                pattern an argument: a sparse matrix or an array of shape (size of the result, size of the argument), of
+                which entries that are not zero count; None where nothing depends on the argument.
+
+        It holds for every run. Without it every element of the result counts as depending on every element of the
+        arguments, which is never wrong and costs as many passes as there are columns (or rows). One that is too small
+        is found by the check of the sparse transforms. Usable as a decorator.
+        """
+        if sparsity != "elementwise" and not callable(sparsity):
+            raise InputError(
+                f"{sparsity!r} is no sparsity of the primitive {self._name}",
+                '"elementwise"',
+                "a function of the result and the arguments that returns one pattern an argument",
+            )
+        self._sparsity = sparsity
+        return sparsity
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         traced = [arg for arg in args if any(is_traced(leaf) for leaf in _leaves(arg))]
         if not traced:
@@ -81,7 +104,14 @@ class primitive:
             return self._mapped(level, args, kwargs)
         run = functools.partial(self._on_primals)
         run.__name__ = self._name  # type: ignore[attr-defined]
-        rule = General(run, slice(0, None), self._checked_pullback, self._checked_pushforward, repeatable=False)
+        rule = General(
+            run,
+            slice(0, None),
+            self._checked_pullback,
+            self._checked_pushforward,
+            repeatable=False,
+            sparsity=self._sparsity,
+        )
         return call_rule(rule, args, kwargs)
 
     def _mapped(self, level: Level, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -111,7 +141,7 @@ class primitive:
     def _checked_pullback(self, y: Any, *args: Any, **kwargs: Any) -> Callable[[Any], Any]:
         if self._pullback is None:
             raise self._missing("reverse", "pullback")
-        pull = self._pullback(y, *args, **kwargs)
+        pull = _bound(self._pullback, y, args, kwargs)
         if not isinstance(y, tuple | list):
             return pull
 
@@ -125,7 +155,7 @@ class primitive:
     def _checked_pushforward(self, y: Any, *args: Any, **kwargs: Any) -> Callable[..., Any]:
         if self._pushforward is None:
             raise self._missing("forward", "pushforward")
-        push = self._pushforward(y, *args, **kwargs)
+        push = _bound(self._pushforward, y, args, kwargs)
 
         def push_with_zeros(*dots: Any) -> Any:
             y_dot = push(
@@ -156,6 +186,34 @@ class primitive:
 
     def __repr__(self) -> str:
         return f"<primitive {getattr(self, '__name__', self._f)!r}>"
+
+
+def _bound(formula: Formula, y: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any]:
+    """`formula(y, *args)`, which for batched values goes by one example after the other where it has to."""
+    bound, failure = _tried(lambda: formula(y, *args, **kwargs), (y, args))
+
+    def applied(*given: Any) -> Any:
+        if failure is None:
+            found, failed = _tried(lambda: bound(*given), (y, args, given))
+            if failed is None:
+                return found
+        level = highest_level((y, args, given))
+        assert level is not None
+        return level.one_by_one(lambda y, args, given: _bound(formula, y, args, kwargs)(*given), (y, args, given), {})
+
+    return applied
+
+
+def _tried(run: Callable[[], Any], values: Any) -> tuple[Any, Exception | None]:
+    """What `run` returns, or the error that it raised of batched values: code from elsewhere says in many ways that it
+    takes plain arrays only. An error of the formula itself is raised again of the first example."""
+    level = highest_level(values)
+    if level is None or not level.maps:
+        return run(), None
+    try:
+        return run(), None
+    except Exception as error:
+        return None, error
 
 
 def _read_only(arg: Any) -> Any:

@@ -13,6 +13,7 @@ from retrograde.forward.jvp import jvp
 from retrograde.reverse.gradient import grad
 from retrograde.reverse.pullback import pullback, pulled
 from retrograde.reverse.tape import Tape
+from retrograde.tools.directions import Passes
 from retrograde.tools.jacobian import check_holomorphic
 from retrograde.tools.vectors import Layout, checked_output
 from retrograde.trace.directions import directions_of
@@ -252,25 +253,34 @@ def _operator(shape: tuple[int, int], dtype: Any, product: Callable[[Any], Any],
             "linear_operator makes an operator of SciPy, which is not installed", "pip install 'retrograde[scipy]'"
         ) from None
 
+    def checked(found: Any) -> Any:
+        if is_traced(found):
+            raise InputError(
+                "the function of a linear_operator closes over a traced value; operators hold plain numbers",
+                "jvp(f, (x,), (v,)) or hvp(f, x, v), which are differentiated themselves",
+            )
+        return found
+
     def of_vector(multiply: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def product_of_vector(v: Any) -> Any:
             v = np.ravel(v)
             if dtype.kind != "c" and np.iscomplexobj(v):
                 return product_of_vector(v.real) + 1j * product_of_vector(v.imag)
-            found = multiply(v)
-            if is_traced(found):
-                raise InputError(
-                    "the function of a linear_operator closes over a traced value; operators hold plain numbers",
-                    "jvp(f, (x,), (v,)) or hvp(f, x, v), which are differentiated themselves",
-                )
-            return found
+            return checked(multiply(v))
 
         return product_of_vector
 
     def of_matrix(multiply: Callable[[Any], Any], rows: int) -> Callable[[Any], Any]:
         def product_of_matrix(vs: Any) -> Any:
-            products = [multiply(column) for column in np.asarray(vs).T]
-            return np.stack(products, axis=1) if products else np.zeros((rows, 0), dtype)
+            vs = np.asarray(vs)
+            if dtype.kind != "c" and np.iscomplexobj(vs):
+                return product_of_matrix(vs.real) + 1j * product_of_matrix(vs.imag)
+            directions, passes = np.ascontiguousarray(vs.T), Passes()
+            products = [
+                checked(passes.along(lambda v: [multiply(v)], directions[start:stop])[0])
+                for start, stop in passes.sizes(len(directions), dtype.itemsize * max(shape))
+            ]
+            return np.concatenate(products).T if products else np.zeros((rows, 0), dtype)
 
         return product_of_matrix
 
@@ -279,7 +289,7 @@ def _operator(shape: tuple[int, int], dtype: Any, product: Callable[[Any], Any],
         shape,
         matvec=right,
         rmatvec=left,
-        matmat=of_matrix(right, shape[0]),
-        rmatmat=of_matrix(left, shape[1]),
+        matmat=of_matrix(product, shape[0]),
+        rmatmat=of_matrix(adjoint, shape[1]),
         dtype=dtype,
     )

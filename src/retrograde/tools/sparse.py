@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,11 @@ import numpy as np
 from retrograde.errors import InputError, MissingExtraError, MissingRuleError, SparsityError
 from retrograde.forward.jvp import jvp, pushforward
 from retrograde.reverse.gradient import grad
-from retrograde.reverse.pullback import pullback
+from retrograde.reverse.pullback import pullback, pulled
+from retrograde.reverse.tape import Tape
 from retrograde.sparse.compression import Compression
 from retrograde.sparse.pattern import Pattern
+from retrograde.tools.directions import Passes
 from retrograde.tools.jacobian import check_holomorphic
 from retrograde.tools.vectors import Layout, checked_output
 from retrograde.trace.handle import is_traced
@@ -28,6 +30,7 @@ def sparse_jacobian(
     sparsity: Any = None,
     mode: str = "auto",
     check: bool = True,
+    chunk: int | None = None,
     format: str = "csr",
     **kwargs: Any,
 ) -> Any:
@@ -48,6 +51,7 @@ def sparse_jacobian(
         mode: "forward" (one pass a colour of columns), "reverse" (of rows), "both" (the fullest rows in reverse mode,
             the rest in forward mode), or "auto": the fewest passes.
         check: compare with one pass more, along a random direction, so that a wrong pattern cannot pass.
+        chunk: how many passes are made at once. None: as many as make arrays of a few megabytes.
         format: of the result, as `scipy.sparse` names them.
         **kwargs: passed to `f`.
 
@@ -70,7 +74,7 @@ def sparse_jacobian(
     """
     if mode not in ("auto", "forward", "reverse", "both"):
         raise InputError(f"mode={mode!r} is none of 'auto', 'forward', 'reverse' and 'both'")
-    return _called(SparseFunction(_Jacobian, f, _Options(pattern, sparsity, mode, check, format), kwargs), args)
+    return _called(SparseFunction(_Jacobian, f, _Options(pattern, sparsity, mode, check, chunk, format), kwargs), args)
 
 
 def sparse_hessian(
@@ -80,6 +84,7 @@ def sparse_hessian(
     pattern: str = "run",
     sparsity: Any = None,
     check: bool = True,
+    chunk: int | None = None,
     format: str = "csr",
     **kwargs: Any,
 ) -> Any:
@@ -90,7 +95,7 @@ def sparse_hessian(
 
     Args:
         f: returns one finite real number.
-        *args, pattern, sparsity, check, format, **kwargs: as for `sparse_jacobian`.
+        *args, pattern, sparsity, check, chunk, format, **kwargs: as for `sparse_jacobian`.
 
     Returns:
         A square `csr_array`, symmetric to the last digit; for several arguments a tuple of tuples of blocks.
@@ -102,21 +107,30 @@ def sparse_hessian(
            [2., 6., 4.],
            [0., 4., 0.]])
     """
-    return _called(SparseFunction(_Hessian, f, _Options(pattern, sparsity, "forward", check, format), kwargs), args)
+    return _called(
+        SparseFunction(_Hessian, f, _Options(pattern, sparsity, "forward", check, chunk, format), kwargs), args
+    )
+
+
+# A pass along one direction of so many bytes costs by its arrays, and not by the time that Python takes: of several at
+# once it would be as slow, or slower.
+_BYTES = 2**20
 
 
 class _Options:
     """The options of both; each means what the docstrings above say."""
 
-    __slots__ = ("check", "exact", "format", "mode", "sparsity")
+    __slots__ = ("check", "chunk", "exact", "format", "mode", "sparsity")
 
-    def __init__(self, pattern: str, sparsity: Any, mode: str, check: bool, format: str) -> None:
+    def __init__(self, pattern: str, sparsity: Any, mode: str, check: bool, chunk: int | None, format: str) -> None:
+        Passes(chunk)  # raises, if that is no number of directions
         if pattern not in ("run", "all"):
             raise InputError(f"pattern={pattern!r} is neither 'run' nor 'all'", "sparsity=, for a pattern of your own")
         self.exact = pattern == "run"
         self.sparsity = sparsity
         self.mode = mode
         self.check = check
+        self.chunk = chunk
         self.format = format
 
 
@@ -180,12 +194,12 @@ class PreparedSparse:
     def _compressed(self, pattern: Pattern) -> Compression:
         raise NotImplementedError
 
-    def _push(self, args: tuple[Any, ...], kwargs: dict[str, Any], directions: Any) -> list[Any]:
-        """The products J v with the directions, as vectors."""
+    def _pushing(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[Any], Any]:
+        """The product J v with a direction, as a vector."""
         raise NotImplementedError
 
-    def _back(self, args: tuple[Any, ...], kwargs: dict[str, Any], seeds: Any) -> list[Any]:
-        """The products uᵀJ with the seeds, as vectors."""
+    def _pulling(self, args: tuple[Any, ...], kwargs: dict[str, Any], passes: Passes) -> Callable[[Any], Any]:
+        """The product uᵀJ with a seed, as a vector."""
         raise NotImplementedError
 
     def _split(self, matrix: Any, places: list[slice]) -> Any:
@@ -225,35 +239,62 @@ class PreparedSparse:
 
         compression = self._compression
         pattern = compression.pattern
-        directions, seeds = compression.directions(), compression.seeds()
-        # The direction of the check goes along with the others.
-        by_columns = len(directions) > 0 or not len(seeds)
-        random = _random(pattern.shape[1 if by_columns else 0])[None] if self._options.check else np.zeros((0, 0))
-        if by_columns and len(random):
-            directions = np.concatenate([directions, random])
-        elif len(random):
-            seeds = np.concatenate([seeds, random])
-        pushed = self._push(args, kwargs, directions) if len(directions) else []
-        pulled = self._back(args, kwargs, seeds) if len(seeds) else []
-        for product, size in (*((p, pattern.shape[0]) for p in pushed), *((p, pattern.shape[1]) for p in pulled)):
-            self._check_product(product, size)
-        checked = (pushed if by_columns else pulled).pop() if len(random) else None
-        entries = compression.entries(pushed, pulled)
+        forward, reverse = compression.counts
+        by_columns = forward > 0 or not reverse
+        random: Any = _random(pattern.shape[1 if by_columns else 0])[None] if self._options.check else None
+        passes = Passes(self._options.chunk, nbytes=_BYTES)
+        entries: Any = np.zeros(pattern.nnz, np.float16)  # until the dtype of the products is known
+        checked: Any = None
+        for is_reverse, count in ((False, forward), (True, reverse)):
+            # The direction of the check goes along with the others.
+            extra = random if random is not None and by_columns is not is_reverse else None
+            if not count and extra is None:
+                continue
+            for start, products in self._products(args, kwargs, is_reverse, count, extra, passes):
+                own = products[: count - start]
+                if len(products) > len(own):
+                    checked = products[-1]
+                # Of one part after the other, so that never all products are there.
+                entries = entries.astype(np.result_type(entries, products), copy=False)
+                compression.fill(entries, own, start, is_reverse)
+        if not compression.passes:
+            entries = np.zeros(0)
         matrix = csr_array((entries, pattern.indices.copy(), pattern.indptr.copy()), pattern.shape)
         if checked is not None:
 
-            def multiply(v: Any) -> Any:
-                return (self._push if by_columns else self._back)(args, kwargs, v[None])[0]
+            def once_more(v: Any) -> Any:
+                return (self._pushing(args, kwargs) if by_columns else self._pulling(args, kwargs, passes))(v)
 
-            self._compare(matrix if by_columns else matrix.T.tocsr(), random[0], checked, multiply, by_columns)
+            self._compare(matrix if by_columns else matrix.T.tocsr(), random[0], checked, once_more, by_columns)
         return matrix
 
-    def _check_product(self, product: Any, size: int) -> None:
-        if is_traced(product):
+    def _products(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        is_reverse: bool,
+        count: int,
+        extra: Any,
+        passes: Passes,
+    ) -> Iterator[tuple[int, Any]]:
+        """The products with all directions, and with an `extra` one behind them: the first's number, and several."""
+        compression = self._compression
+        multiply = self._pulling(args, kwargs, passes) if is_reverse else self._pushing(args, kwargs)
+        indicators = compression.seeds if is_reverse else compression.directions
+        for start, stop in passes.sizes(count + (extra is not None), 8 * max(compression.pattern.shape)):
+            directions = indicators(start, min(stop, count))
+            if stop > count:
+                directions = np.concatenate([directions, extra])
+            products = passes.along(lambda v: [multiply(v)], directions)[0]
+            self._check_products(products, compression.pattern.shape[1 if is_reverse else 0])
+            yield start, products
+
+    def _check_products(self, products: Any, size: int) -> None:
+        if is_traced(products):
             raise _traced_error(self.name, "the function closes over a traced value")
-        if len(product) != size:
+        if products.shape[1] != size:
             raise InputError(
-                f"the function of {self.name} returns {len(product)} numbers now; its pattern has {size} rows",
+                f"the function of {self.name} returns {products.shape[1]} numbers now; its pattern has {size} rows",
                 f"{self.name}(f).prepare(...) at this point",
             )
 
@@ -328,26 +369,29 @@ class _Jacobian(PreparedSparse):
         try:
             return super()._filled(args, kwargs)
         except MissingRuleError:
-            if self._options.mode != "auto" or not len(self._compression.directions()):
+            if self._options.mode != "auto" or not self._compression.counts[0]:
                 raise
             # A rule without a pushforward: what is left is reverse mode.
             self._compression = Compression.of_jacobian(self._compression.pattern, "reverse")
             return super()._filled(args, kwargs)
 
-    def _push(self, args: tuple[Any, ...], kwargs: dict[str, Any], directions: Any) -> list[Any]:
+    def _pushing(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[Any], Any]:
         columns = Layout(args)
-        pushed = []
-        for v in directions:
-            y, y_dot = jvp(self._f, args, columns.seed(v), **kwargs)
-            pushed.append(Layout(y).join(y_dot))
-        return pushed
 
-    def _back(self, args: tuple[Any, ...], kwargs: dict[str, Any], seeds: Any) -> list[Any]:
-        y, back = pullback(self._f, *args, **kwargs)
+        def push(v: Any) -> Any:
+            y, y_dot = jvp(self._f, args, columns.seed(v), **kwargs)
+            return Layout(y).join(y_dot)
+
+        return push
+
+    def _pulling(self, args: tuple[Any, ...], kwargs: dict[str, Any], passes: Passes) -> Callable[[Any], Any]:
+        tape = Tape()
+        y, back = pulled(tape, self._f, args, kwargs)
+        passes.look_at(tape)
         columns, rows = Layout(args), Layout(y)
         if rows.dtype.kind == "c":
             raise InputError("mode='reverse' is for real functions; this one is complex", "mode='forward'")
-        return [columns.join(back(rows.seed(u))) for u in seeds]
+        return lambda u: columns.join(back(rows.seed(u)))
 
     def _split(self, matrix: Any, places: list[slice]) -> Any:
         parts = tuple(matrix[:, place].asformat(self._options.format) for place in places)
@@ -394,13 +438,20 @@ class _Hessian(PreparedSparse):
     def _compressed(self, pattern: Pattern) -> Compression:
         return Compression.of_hessian(pattern)
 
-    def _push(self, args: tuple[Any, ...], kwargs: dict[str, Any], directions: Any) -> list[Any]:
+    def _pushing(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[Any], Any]:
         columns, slopes = Layout(args), self._gradient(kwargs, len(args))
-        try:
-            return [columns.join(jvp(slopes, args, columns.seed(v))[1]) for v in directions]
-        except MissingRuleError:
-            _, back = pullback(slopes, *args)
-            return [columns.join(back(columns.seed(v))) for v in directions]
+        backs: list[Callable[[Any], Any]] = []
+
+        def push(v: Any) -> Any:
+            if not backs:
+                try:
+                    return columns.join(jvp(slopes, args, columns.seed(v))[1])
+                except MissingRuleError:
+                    # A rule without a pushforward: what is left is reverse over reverse.
+                    backs.append(pullback(slopes, *args)[1])
+            return columns.join(backs[0](columns.seed(v)))
+
+        return push
 
     def _split(self, matrix: Any, places: list[slice]) -> Any:
         form = self._options.format

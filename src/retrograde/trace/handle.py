@@ -43,6 +43,11 @@ class Traced(Attributes, Conversions):
         """The primal, to be looked at and not to be kept: for a view, without a record that it was read."""
         return self.primal
 
+    @property
+    def telling(self) -> Any:
+        """What shows whether there is a NaN in it: of a value that is zero elsewhere for good, the rest."""
+        return self.primal
+
     def reading(self) -> Traced:
         """The present value, as a handle of its own that later writes do not reach."""
         return make(self.primal, self.link, self.level)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import itertools
+import math
 import sys
 import threading
 import weakref
@@ -186,6 +187,12 @@ ACTIVE: dict[int, weakref.ref[Level]] = {}
 _always: list[Level] = []  # levels that never end
 VARYING: dict[int, weakref.ref[Level]] = {}  # those among the running ones that vary
 _ignoring: set[object] = set()
+
+
+def examples() -> int:
+    """How many examples the batches that are running here have together; 1 outside of all."""
+    levels = CONTEXT.get().levels
+    return math.prod([level.size for level in levels if level.maps]) if levels else 1
 
 
 def is_ignored(level: Level) -> bool:

@@ -199,7 +199,7 @@ class Mapped(Traced):
     # --- NumPy's protocols
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        level = highest_level((inputs, *kwargs.values()))
+        level = _level_of(inputs) if not kwargs else highest_level((inputs, *kwargs.values()))
         if level is None or not level.maps:
             return array_ufunc(self, ufunc, method, *inputs, **kwargs)
         if method == "__call__":
@@ -292,9 +292,22 @@ def hold(primal: Any, level: Any, link: Any = None) -> Mapped:
 
 def become_mapped(x: Traced) -> None:
     """Make a handle of the common class one of `Mapped`, in place: whoever holds it sees the change."""
-    if type(x) is not Mapped and type(x) is not MappedView:
+    if type(x) not in MAPPED:
         # The property of this name says what the value looks like; this is the real one.
         object.__dict__["__class__"].__set__(x, MappedView if type(x) is View else Mapped)
+
+
+def _level_of(inputs: tuple[Any, ...]) -> Any:
+    """The highest level among the arguments of a ufunc."""
+    level = None
+    for x in inputs:
+        kind = type(x)
+        if kind in HANDLES:
+            if level is None or x.level.depth > level.depth:
+                level = x.level
+        elif issubclass(kind, list | tuple):
+            return highest_level(inputs)
+    return level
 
 
 def described(x: Any) -> str:

@@ -254,14 +254,15 @@ def deposit_negative(cotangents: Any, link: tuple[Any, ...], y_bar: Any) -> None
 def shows_nan(x: Any) -> bool:
     """Whether there is a NaN in a value, or in a tangent that an outer level of forward mode carries with it."""
     if type(x) in HANDLES:
-        return shows_nan(x.primal) or (not x.level.records and x.level.shows_nan(x.link))
+        return shows_nan(x.telling) or (not x.level.records and x.level.shows_nan(x.link))
     return has_nan(x)
 
 
 def conj(x: Any) -> Any:
     """The complex conjugate; what is real is returned as it is."""
-    value = plain(x)
-    return np.conj(x) if type(value) is not float and np.iscomplexobj(value) else x
+    dtype = getattr(x, "dtype", None)
+    is_complex = type(x) is complex if dtype is None else dtype.kind == "c"
+    return np.conj(x) if is_complex else x
 
 
 def _is_uniform(x: Any) -> bool:

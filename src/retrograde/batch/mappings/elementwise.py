@@ -14,12 +14,17 @@ from retrograde.batch.arguments import call as call_named
 from retrograde.batch.table import by_body, mapped
 from retrograde.errors import BatchError, UnsupportedArgumentError
 from retrograde.rules.contractions import constant
+from retrograde.rules.numpy_transcendental import sech_square_of_any
 from retrograde.rules.products import everything
-from retrograde.trace.handle import FLOAT64, HANDLES, contents, is_traced
+from retrograde.trace.handle import FLOAT64, HANDLES, MAPPED, contents, is_traced
 
 
 def elementwise(function: Any, level: Any, *args: Any, **kwargs: Any) -> Any:
     """Bring the axes of one example under each other, and let broadcasting do the rest."""
+    if not kwargs and len(args) == 2:
+        raw = _as_they_are(level, *args)
+        if raw is not None:
+            return function(*raw)
     # Not isinstance, which asks a batched value for its class.
     args = tuple(array(x) if type(x) in _SEQUENCES else x for x in args)
     if kwargs:
@@ -30,10 +35,29 @@ def elementwise(function: Any, level: Any, *args: Any, **kwargs: Any) -> Any:
     )
 
 
-@mapped(np.multiply)
+def _as_they_are(level: Any, x: Any, y: Any) -> tuple[Any, ...] | None:
+    """The arrays of all examples, if their axes are under each other already; most calls are such."""
+    held_x, held_y = type(x) in MAPPED and x.level is level, type(y) in MAPPED and y.level is level
+    a, b = x.primal if held_x else x, y.primal if held_y else y
+    if type(a) is not np.ndarray:
+        return (a, b) if type(b) is np.ndarray and type(a) in _NUMBERS else None
+    if type(b) in _NUMBERS:
+        return a, b
+    if type(b) is not np.ndarray:
+        return None
+    # Broadcasting finds the axes from behind; the examples' stands in front of the most.
+    excess = a.ndim - b.ndim
+    is_aligned = not excess if held_x and held_y else excess > 0 if held_x else excess < 0
+    return (a, b) if is_aligned else None
+
+
+_NUMBERS = frozenset({int, float, np.float64})
+
+
+@mapped(np.multiply, is_new=True)
 def _multiply(function: Any, level: Any, x: Any, y: Any) -> Any:
     """A column times a row in each example, as gradients of matrices are, is half as slow again by broadcasting."""
-    if level.holds(x) and level.holds(y):
+    if type(x) in MAPPED and type(y) in MAPPED and len(x.shape) == 2 and level.holds(x) and level.holds(y):
         a, b = x.primal, y.primal
         if type(a) is np.ndarray and type(b) is np.ndarray and a.ndim == b.ndim == 3 and a.dtype is b.dtype is FLOAT64:
             if a.shape[2] == 1 == b.shape[1]:
@@ -52,7 +76,7 @@ def _ndim(x: Any) -> int:
 
 for _function in (
     np.real, np.imag, np.isreal, np.iscomplex, np.isneginf, np.isposinf, np.fix, np.nan_to_num, np.isclose, np.sinc,
-    np.i0,
+    np.i0, sech_square_of_any,
 ):  # fmt: skip
     mapped(_function)(elementwise)
 
