@@ -37,10 +37,29 @@ def listed(x: Any) -> Any:
     return x.tolist() if isinstance(x, np.ndarray | np.generic) else x
 
 
+def native(program: Callable[..., Any], transform: Callable[[Any], Any] = lambda f: f) -> Callable[..., Any]:
+    """A transform of a program by native code; eagerly, where the language of `compile` does not have all of it."""
+    ways = [transform(rg.compile(program)), transform(program)]
+
+    def run(*args: Any) -> Any:
+        try:
+            return ways[0](*args)
+        except LanguageError:
+            if len(ways) == 1:
+                raise
+            del ways[0]
+            return ways[0](*args)
+
+    return run
+
+
+def gradient(program: Callable[..., Any], wrt: Any = 0) -> Callable[..., Any]:
+    return native(program, lambda f: rg.grad(f, wrt))
+
+
 def value_and_gradient(program: Callable[..., Any], prepare: Callable[[Any], Any], names: tuple[str, str]) -> Any:
     """The two tasks of an eval that wants the gradient in the first argument."""
-    compiled = rg.compile(program)
-    return {names[0]: Task(prepare, compiled, listed), names[1]: Task(prepare, rg.grad(compiled), listed)}
+    return {names[0]: Task(prepare, native(program), listed), names[1]: Task(prepare, gradient(program), listed)}
 
 
 PRIMAL = ("primal", "gradient")
@@ -52,24 +71,12 @@ def square(x):  # type: ignore[no-untyped-def]
 
 # --- determinants ------------------------------------------------------------------------------------------------
 
-_det = rg.compile(det.program)
-
-
-def det_either(transform: Callable[..., Any], a: Any) -> Any:
-    """By native code, or eagerly where its language does not have recursion."""
-    try:
-        return transform(_det)(a)
-    except LanguageError:
-        return transform(det.program)(a)
-
 
 def det_input(given: Any) -> tuple[Any, ...]:
     return (array(given["A"]).reshape(given["ell"], given["ell"]),)
 
 
 # --- Gaussian mixtures -------------------------------------------------------------------------------------------
-
-_gmm = rg.compile(gmm.program)
 
 
 def gmm_input(given: Any) -> tuple[Any, ...]:
@@ -86,20 +93,13 @@ def gmm_input(given: Any) -> tuple[Any, ...]:
     )
 
 
-def gmm_gradient(*args: Any) -> Any:
-    return rg.grad(_gmm, gmm.WRT)(*args)
-
-
-def gmm_report(gradient: Any) -> Any:
-    return dict(zip(("alpha", "mu", "q", "l"), map(listed, gradient), strict=True))
+def gmm_report(bars: Any) -> Any:
+    return dict(zip(("alpha", "mu", "q", "l"), map(listed, bars), strict=True))
 
 
 # --- bundle adjustment -------------------------------------------------------------------------------------------
 
-_ba = rg.compile(ba.program)
 
-
-@rg.compile
 def weight_errors(weights):  # type: ignore[no-untyped-def]
     return 1 - weights * weights
 
@@ -112,8 +112,13 @@ def ba_input(given: Any) -> tuple[Any, ...]:
     return (n, m, cameras, points, np.full(p, float(given["w"])), np.tile(array(given["feat"]), (p, 1)))
 
 
+_errors, _pullback = native(ba.program), native(ba.program, lambda f: lambda *args: rg.pullback(f, *args))
+_weight_errors = native(weight_errors)
+_weight_pullback = native(weight_errors, lambda f: lambda weights: rg.pullback(f, weights))
+
+
 def ba_objective(n: int, m: int, *args: Any) -> Any:
-    return _ba(*args), weight_errors(args[2])
+    return _errors(*args), _weight_errors(args[2])
 
 
 def ba_objective_report(errors: Any) -> Any:
@@ -126,14 +131,14 @@ def ba_objective_report(errors: Any) -> Any:
 
 def ba_jacobian(n: int, m: int, *args: Any) -> Any:
     """The blocks of the observations, by two pullbacks, and the derivatives of the errors of the weights, by one."""
-    errors, back = rg.pullback(_ba, *args)
+    errors, back = _pullback(*args)
     rows = []
     for row in range(2):
         seed = np.zeros_like(errors)
         seed[:, row] = 1
         cameras_bar, points_bar, weights_bar, _ = back(seed)
         rows.append(np.column_stack([cameras_bar, points_bar, weights_bar]))
-    of_weights, back = rg.pullback(weight_errors, args[2])
+    of_weights, back = _weight_pullback(args[2])
     return n, m, np.stack(rows, axis=1), back(np.ones_like(of_weights))[0]
 
 
@@ -152,8 +157,6 @@ def ba_jacobian_report(found: Any) -> Any:
 
 # --- recurrent networks ------------------------------------------------------------------------------------------
 
-_lstm = rg.compile(lstm.program)
-
 
 def lstm_input(given: Any) -> tuple[Any, ...]:
     main, state = array(given["main_params"]), array(given["state"])
@@ -162,17 +165,11 @@ def lstm_input(given: Any) -> tuple[Any, ...]:
     return main.reshape(layers, 2, 4, bits), ends, state.reshape(layers, 2, bits), array(given["sequence"])
 
 
-def lstm_gradient(*args: Any) -> Any:
-    return rg.grad(_lstm, lstm.WRT)(*args)
-
-
-def lstm_report(gradient: Any) -> Any:
-    return np.concatenate([bar.ravel() for bar in gradient]).tolist()
+def lstm_report(bars: Any) -> Any:
+    return np.concatenate([bar.ravel() for bar in bars]).tolist()
 
 
 # --- hands -------------------------------------------------------------------------------------------------------
-
-_ht = rg.compile(ht.program)
 
 
 def ht_input(given: Any) -> tuple[Any, ...]:
@@ -193,33 +190,35 @@ def ht_input(given: Any) -> tuple[Any, ...]:
     return (bool(np.size(given["us"])), *args)
 
 
-def ht_objective(has_us: bool, *args: Any) -> Any:
-    return _ht(*args)
-
-
-def ht_jacobian(has_us: bool, theta: Any, us: Any, *data: Any) -> Any:
+def ht_jacobian(f: Callable[..., Any]) -> Callable[..., Any]:
     """The columns of the pose; and before them those of the barycentric coordinates, of which each moves one point."""
-    columns = rg.jacobian(lambda theta: _ht(theta, us, *data), theta).reshape(-1, len(theta))
-    if not has_us:
-        return columns
-    directions = np.eye(2)[:, None, :] * np.ones_like(us)
-    of_us = [rg.jvp(lambda us: _ht(theta, us, *data), (us,), (direction,))[1].ravel() for direction in directions]
-    return np.column_stack([*of_us, columns])
+
+    def jacobian(has_us: bool, theta: Any, us: Any, *data: Any) -> Any:
+        columns = rg.jacobian(lambda theta: f(theta, us, *data), theta).reshape(-1, len(theta))
+        if not has_us:
+            return columns
+        directions = np.eye(2)[:, None, :] * np.ones_like(us)
+        of_us = [rg.jvp(lambda us: f(theta, us, *data), (us,), (direction,))[1].ravel() for direction in directions]
+        return np.column_stack([*of_us, columns])
+
+    return jacobian
 
 
 # --- clusters ----------------------------------------------------------------------------------------------------
-
-_kmeans = rg.compile(kmeans.program)
 
 
 def kmeans_input(given: Any) -> tuple[Any, ...]:
     return array(given["points"]), array(given["centroids"])
 
 
-def kmeans_direction(points: Any, centroids: Any) -> Any:
+def kmeans_direction(f: Callable[..., Any]) -> Callable[..., Any]:
     """Newton's step; the Hessian is diagonal, so that its product with ones is all of it."""
-    slope, curvature = rg.jvp(lambda c: rg.grad(_kmeans, 1)(points, c), (centroids,), (np.ones_like(centroids),))
-    return slope / curvature
+
+    def direction(points: Any, centroids: Any) -> Any:
+        slope, curvature = rg.jvp(lambda c: rg.grad(f, 1)(points, c), (centroids,), (np.ones_like(centroids),))
+        return slope / curvature
+
+    return direction
 
 
 EVALS: dict[str, dict[str, Task]] = {
@@ -227,24 +226,32 @@ EVALS: dict[str, dict[str, Task]] = {
     "llsq": value_and_gradient(llsq.program, lambda g: (array(g["x"]), g["n"]), PRIMAL),
     "lse": value_and_gradient(lse.program, lambda g: (array(g["x"]),), PRIMAL),
     "ode": value_and_gradient(ode.program, lambda g: (array(g["x"]), g["s"]), PRIMAL)
-    | {"primal": Task(lambda g: (array(g["x"]), g["s"]), rg.compile(ode.solution), listed)},
+    | {"primal": Task(lambda g: (array(g["x"]), g["s"]), native(ode.solution), listed)},
     "det": {
-        "primal": Task(det_input, lambda a: det_either(lambda f: f, a), listed),
-        "gradient": Task(det_input, lambda a: det_either(rg.grad, a), lambda g: g.ravel().tolist()),
+        "primal": Task(det_input, native(det.program), listed),
+        "gradient": Task(det_input, gradient(det.program), lambda g: g.ravel().tolist()),
     },
-    "gmm": {"objective": Task(gmm_input, _gmm, listed), "jacobian": Task(gmm_input, gmm_gradient, gmm_report)},
+    "gmm": {
+        "objective": Task(gmm_input, native(gmm.program), listed),
+        "jacobian": Task(gmm_input, gradient(gmm.program, gmm.WRT), gmm_report),
+    },
     "ba": {
         "objective": Task(ba_input, ba_objective, ba_objective_report),
         "jacobian": Task(ba_input, ba_jacobian, ba_jacobian_report),
     },
-    "lstm": {"objective": Task(lstm_input, _lstm, listed), "jacobian": Task(lstm_input, lstm_gradient, lstm_report)},
+    "lstm": {
+        "objective": Task(lstm_input, native(lstm.program), listed),
+        "jacobian": Task(lstm_input, gradient(lstm.program, lstm.WRT), lstm_report),
+    },
     "ht": {
-        "objective": Task(ht_input, ht_objective, lambda e: e.ravel().tolist()),
-        "jacobian": Task(ht_input, ht_jacobian, listed),
+        "objective": Task(
+            ht_input, native(ht.program, lambda f: lambda _, *args: f(*args)), lambda e: e.ravel().tolist()
+        ),
+        "jacobian": Task(ht_input, native(ht.program, ht_jacobian), listed),
     },
     "kmeans": {
-        "cost": Task(kmeans_input, _kmeans, listed),
-        "dir": Task(kmeans_input, kmeans_direction, listed),
+        "cost": Task(kmeans_input, native(kmeans.program), listed),
+        "dir": Task(kmeans_input, native(kmeans.program, kmeans_direction), listed),
     },
     "particle": {
         modes: Task(lambda g: (float(g["w"]),), lambda w, modes=modes: particle(w, modes), listed, False)

@@ -21,6 +21,7 @@ from retrograde.trace.running import Native, NativeGradient, integers_are_data, 
 
 if TYPE_CHECKING:
     from retrograde.compiler.bridge import Bridge
+    from retrograde.compiler.explain import Explanation
     from retrograde.compiler.fingerprint import Fingerprint
     from retrograde.compiler.specialisation import Specialisation
 
@@ -126,15 +127,30 @@ class Compiled(Native):
         """
         if what not in _PROGRAMS:
             raise InputError(f"there is no program {what!r}", ", ".join(map(repr, _PROGRAMS)))
+        return self._meant(args, f"source({what!r}, *args)").text(*_PROGRAMS[what])
+
+    def explain(self, *args: Any) -> Explanation:
+        """What has a derivative, what the pullback keeps and what it does again, and the memory that it takes.
+
+        Args:
+            *args: arguments of the types and sizes that are meant; not needed after a derivative of the function.
+
+        Returns:
+            An `Explanation`, to be printed or asked.
+        """
+        specialisation = self._meant(args, "explain(*args)")
         if args:
-            specialisation = self._bound(args, {})[0]
-        elif self._specialisations:
-            specialisation = list(self._specialisations.values())[-1]
-        else:
-            raise InputError(
-                "the types of the arguments are not known yet", f"source({what!r}, *args)", "a call before"
-            )
-        return specialisation.text(*_PROGRAMS[what])
+            leaves = self._leaves(specialisation, self._bound(args, {})[1])
+            specialisation.note_sizes(leaves)
+        return specialisation.explanation()
+
+    def _meant(self, args: tuple[Any, ...], way: str) -> Specialisation:
+        """The specialisation for the types of some arguments, or that of the last call."""
+        if args:
+            return self._bound(args, {})[0]
+        if not self._specialisations:
+            raise InputError("the types of the arguments are not known yet", way, "a call before")
+        return list(self._specialisations.values())[-1]
 
     # --- specialisations -----------------------------------------------------------------------------------------
 

@@ -447,7 +447,26 @@ def cells_written(block: Iterable[Statement]) -> set[str]:
 _NUMBERED = re.compile(r"(_\d+)+$")
 
 
+def stem(name: str) -> str:
+    """A name without its number."""
+    return _NUMBERED.sub("", name) or "t"
+
+
 # --- programs ----------------------------------------------------------------------------------------------------
+
+
+class Note(NamedTuple):
+    """What a pass decided.
+
+    Attributes:
+        kind: "active", "taped", "again" (computed again), or "runs again" (a loop).
+        name: of the value, of its tape, or of the loop's variable.
+        at: the place in the user's source.
+    """
+
+    kind: str
+    name: str
+    at: At | None
 
 
 class Program:
@@ -473,7 +492,7 @@ class Program:
         self.types: dict[str, Type] = {}
         self.dims: dict[str, tuple[Operand, ...]] = {}
         self.taken: set[str] = set(taken)
-        self.notes: list[str] = []
+        self.notes: list[Note] = []
         self.reached: frozenset[str] = frozenset()
         self.procedures: dict[str, Program] = {}
         self.effects: frozenset[int] = frozenset()
@@ -507,12 +526,12 @@ class Program:
 
     def new(self, base: str, type: Type, dims: tuple[Operand, ...] | None = None) -> str:
         """A name that is not taken yet, made of the base."""
-        stem = _NUMBERED.sub("", base) or "t"
-        name, number = stem, self._counts.get(stem, 0)
+        plain = stem(base)
+        name, number = plain, self._counts.get(plain, 0)
         while name in self.taken:
             number += 1
-            name = f"{stem}_{number}"
-        self._counts[stem] = number
+            name = f"{plain}_{number}"
+        self._counts[plain] = number
         self.taken.add(name)
         self.types[name] = type
         if dims is not None:

@@ -36,6 +36,7 @@ from retrograde.compiler.form import (
     Increase,
     Index,
     Load,
+    Note,
     Op,
     Operand,
     Pop,
@@ -149,6 +150,7 @@ class Reverse(Writer):
             self.block_of[p] = id(body)
         forward, backward = self.block(body)
         program.reached = frozenset(p for p in self.inputs if p in self.activity.reaching)
+        program.notes += [Note("active", node.lstrip("$"), None) for node in sorted(self.activity.active)]
         forward, late = without_first_runs(forward, backward, self.again, set(self.results.values()))
         cells = [Set(bar, 0.0) for node, bar in self.bars.items() if node.startswith("$")]
         last: Block = late
@@ -551,7 +553,7 @@ class Reverse(Writer):
         forward, backward = self.block(body)
         (self.changes, self.loops), self.around = outer, around
         self.out, self.at = out, s.at
-        self.program.notes.append(f"runs again: {_line(s)}")
+        self.program.notes.append(Note("runs again", s.var, s.at))
         if not backward:
             return
         adjoint = For(s.var, s.low, s.high, forward + backward, not iterations.are_unordered)
@@ -587,6 +589,9 @@ class Reverse(Writer):
             return forward, backward
         plan = Recompute(self, here, needed)
         again, names = plan.statements, plan.names
+        for name in plan.names:
+            if isinstance(self.definition[name], Op | Load):
+                self.program.notes.append(Note("again", name, self.definition[name].at))
         keep: dict[str, Block] = {}
         fetch: Block = []
         arrays: Block = []
@@ -642,7 +647,7 @@ class Reverse(Writer):
             load = [Pop(new, tape)]
         self.out = outer
         loops.before += before
-        program.notes.append(f"taped {name}")
+        program.notes.append(Note("taped", tape, self.definition[name].at))
         return store, load, new
 
     index: Index = ()
@@ -670,10 +675,6 @@ def _made_of(block: Block, arrays: set[str], names: dict[str, str]) -> Block:
 
 def _pops(block: Block) -> bool:
     return any(isinstance(s, Pop | PopArray) for s in walk(block))
-
-
-def _line(s: Statement) -> str:
-    return f"line {s.at.line}" if s.at else "a loop"
 
 
 _ADJOINTS: dict[type, Callable[..., None]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,6 +22,7 @@ from retrograde.trace.interception import originals
 
 if TYPE_CHECKING:
     from retrograde.compiler.derivatives import Derivative, Role, Wanted
+    from retrograde.compiler.explain import Explanation
     from retrograde.compiler.lower.function import Lowered
     from retrograde.compiler.reverse import Options
 
@@ -210,6 +212,7 @@ class Specialisation:
         outputs: the leaves of the result that have derivatives.
         written: the leaves that the function writes into; their final contents are outputs as well.
         finals: those of them that have derivatives.
+        sizes: the shapes, or the values, of the leaves in the last call.
         is_plain: run the text as plain Python instead of compiling it.
     """
 
@@ -228,6 +231,7 @@ class Specialisation:
         self.fingerprint = fingerprint
         self.is_plain = False
         self.stretches = False
+        self.sizes: dict[str, Any] = {}
         self.variants: dict[Ones, Variant] = {}
         interface = self.variant(frozenset()).interface
         self.params, self.types = interface.params, interface.types
@@ -259,6 +263,14 @@ class Specialisation:
 
     def text(self, kind: str, order: int) -> str:
         return self.program(Which(kind, order)).text
+
+    def explanation(self) -> Explanation:
+        """What the pullback keeps and does again (see explain.py), for the sizes of the last call."""
+        from retrograde.compiler.explain import explained
+
+        variant = self.variant(frozenset())
+        names = {node.id for node in ast.walk(self.source.tree) if isinstance(node, ast.Name)} | set(self.params)
+        return explained(variant.derived(Which("T", 0)), variant.options.passes, names, self.sizes)
 
     def reached(self) -> tuple[Any, ...]:
         """The Python functions that the function calls."""
@@ -334,6 +346,7 @@ class Specialisation:
     def run(self, which: Which, given: dict[Role, Any]) -> dict[Role, Any]:
         variant = self.variant(self.ones(given) if self.stretches else frozenset())
         program = variant.program(which)
+        self.note_sizes([given["x", i] for i in range(len(self.params))])
         is_value = (which.kind, which.order) == ("J", 0)
         args: list[Any] = []
         results: dict[Role, Any] = {}
@@ -361,6 +374,9 @@ class Specialisation:
             return self.run(which, given)
         results.update(zip(program.results, values or (), strict=True))
         return results
+
+    def note_sizes(self, leaves: Leaves) -> None:
+        self.sizes = {p: getattr(leaf, "shape", leaf) for p, leaf in zip(self.params, leaves, strict=True)}
 
     def run_each(self, which: Which, given: dict[Role, Any], examples: Examples) -> dict[Role, Any]:
         """The program for each example: the first by itself, which shows the shapes, the others in a native loop."""

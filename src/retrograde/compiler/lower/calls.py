@@ -26,6 +26,7 @@ class Calls(Flow):
         self.cell_keys = {}
         self.unbound = {}
         self.borrowed = []
+        self.user_names = {}
         self.written = set()
         self.constants = {}
         self.read_only = set()

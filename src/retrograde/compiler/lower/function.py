@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.compiler.form import Operand, Program, Type
+from retrograde.compiler.form import Load, Operand, Program, Type, View, clone, defs, map_names, stem, walk
 from retrograde.compiler.lower.builder import NotYetKnown, Restart
 from retrograde.compiler.lower.expressions import Frame
 from retrograde.compiler.lower.procedures import Procedure, Procedures
@@ -119,9 +119,27 @@ class _Lower(Procedures):
             procedure.procedures = program.procedures
         if not self.structures:
             raise NotYetKnown
+        made = {name for s in walk(program.body) for name in defs(s)}
+        self.rename({old: new for old, new in self.user_names.items() if old in made and stem(old) != new})
         return Lowered(
             program, self.structures[0], tuple(a for _, a in self.constants.values()), written, tuple(self.reached)
         )
+
+    def rename(self, called: dict[str, str]) -> None:
+        """Give temps and arrays the names that the user gave them."""
+        program = self.program
+        names = {old: program.new(new, program.types[old]) for old, new in called.items()}
+        for s in walk(program.body):
+            # What is read of an array, or a part of it, is called after it.
+            if isinstance(s, Load | View) and s.array in names and s.dst not in names and stem(s.dst) == stem(s.array):
+                names[s.dst] = program.new(names[s.array], program.types[s.dst])
+
+        def renamed(name: str) -> str:
+            return names.get(name, name)
+
+        program.body = clone(program.body, renamed, renamed)
+        for array, dims in list(program.dims.items()):
+            program.set_dims(renamed(array), map_names(dims, renamed))
 
     def parameter(self, name: str, kind: Any) -> Any:
         """The value of a parameter: its leaves become parameters of the program."""

@@ -35,9 +35,14 @@ class Names(Expressions):
     # Slots that hold an array which another name may share: (slot, the other buffer, name, place).
     borrowed: list[tuple[str, str, str, At | None]]
 
+    # What the user calls temps and arrays that were made before they had his name.
+    user_names: dict[str, str]
+
     def bind(self, name: str, value: Any) -> None:
         """`name = value`."""
         frame = self.frame
+        if isinstance(value, str):
+            self.user_names.setdefault(value, name)
         if name in frame.fixed:
             if value == frame.env.get(name):
                 return
