@@ -28,11 +28,9 @@ def column_colours(pattern: Pattern) -> Any:
     fewest = int(np.max(np.diff(pattern.indptr), initial=0))
 
     def greedy(order: Any) -> Any:
-        rows_of = flipped.lists()
         used = [0] * pattern.shape[0]  # the colours in each row, as bits
         colours = [-1] * pattern.shape[1]
-        for column in order:
-            rows = rows_of[column]
+        for column, rows in flipped.lists(order):
             if not rows:
                 continue
             taken = 0
@@ -55,8 +53,8 @@ def star_colours(pattern: Pattern) -> Any:
     """
 
     def greedy(order: Any) -> Any:
-        neighbours_of = [[j for j in row if j != i] for i, row in enumerate(pattern.lists())]
         n = pattern.shape[0]
+        neighbours_of = [[j for j in row if j != i] for i, row in pattern.lists(range(n))]
         colours = [-1] * n
         once = [0] * n  # the colours around a node, as bits
         twice = [0] * n  # those that stand around it more than once

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,11 +53,12 @@ class Pattern(NamedTuple):
         """The row of each entry."""
         return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
 
-    def lists(self) -> list[list[int]]:
-        """The columns of each row."""
+    def lists(self, order: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
+        """Each row of `order` with its columns. One list at a time: a million of them keep the garbage collector busy."""
         indices = self.indices.tolist()
         indptr = self.indptr.tolist()
-        return [indices[start:end] for start, end in itertools.pairwise(indptr)]
+        for row in order:
+            yield row, indices[indptr[row] : indptr[row + 1]]
 
     def transposed(self) -> Pattern:
         order = np.argsort(self.indices, kind="stable")
