@@ -205,6 +205,8 @@ class _Emitter:
             return f"{args[0]}.shape[{args[1]}]"
         if fn == "size":
             return f"max({_bare(args[1])}{'' if args[0] == '0' else f' - {args[0]}'}, 0)"
+        if fn == "threads":
+            return "threads()"
         if fn.startswith("cast:"):
             return f"{_CASTS.get(fn[5:], 'np.' + fn[5:])}({_bare(args[0])})"
         return f"{fn}({', '.join(map(_bare, args))})"
@@ -344,7 +346,7 @@ class _Emitter:
             bounds = f"{last}, {stop}, -1"
         else:
             bounds = high if low == "0" else f"{low}, {high}"
-        self.line(f"for {s.var} in range({bounds}):")
+        self.line(f"for {s.var} in {'prange' if s.parallel else 'range'}({bounds}):")
         self.nested(s.body)
 
     def _wrapped(self, text: str) -> str:

@@ -229,7 +229,10 @@ class Add(Statement):
 
 @dataclass(slots=True, eq=False)
 class For(Statement):
-    """`for var in range(low, high)`, or from the last to the first where `down`."""
+    """`for var in range(low, high)`, or from the last to the first where `down`.
+
+    `parallel`: the user says that the iterations may run at the same time; optimise/parallel.py finds out how.
+    """
 
     defines: ClassVar = ("var",)
     reads: ClassVar = ("low", "high")
@@ -239,6 +242,7 @@ class For(Statement):
     high: Operand
     body: Block
     down: bool = False
+    parallel: bool = False
 
 
 @dataclass(slots=True, eq=False)

@@ -51,12 +51,20 @@ def load(
     sys.modules[module.__name__] = module  # numba asks for it when it loads code that was kept
     module.__file__ = file
     module.__dict__.update(names or {})
+    if "prange(" in text:
+        in_parts = (range, _two) if decorate is None else (numba().prange, numba().get_num_threads)
+        module.__dict__.update(zip(("prange", "threads"), in_parts, strict=True))
     exec(compile(source, file, "exec"), module.__dict__)
     if decorate is not None:
         for key, value in list(module.__dict__.items()):
             if isinstance(value, types.FunctionType) and value.__module__ == module.__name__:
                 setattr(module, key, decorate(value))
     return getattr(module, name)
+
+
+def _two() -> int:
+    """The number of threads that plain Python plays."""
+    return 2
 
 
 def derivative_decorator(settings: Settings, key: str | None) -> Callable[[Any], Any]:
@@ -67,7 +75,8 @@ def derivative_decorator(settings: Settings, key: str | None) -> Callable[[Any],
     """
 
     def decorate(function: types.FunctionType) -> Any:
-        made = numba().njit(function, error_model="numpy", fastmath=settings.fastmath)
+        parallel = settings.parallel and "prange" in function.__code__.co_names
+        made = numba().njit(function, error_model="numpy", fastmath=settings.fastmath, parallel=parallel)
         if key is not None:
             _keep(made, kept.key_of(key, function.__name__))
         return made
@@ -77,7 +86,7 @@ def derivative_decorator(settings: Settings, key: str | None) -> Callable[[Any],
 
 def primal_dispatcher(function: types.FunctionType, settings: Settings, key: str | None) -> Guarded:
     """numba's own code of the function as written, with Python's errors."""
-    made = jitted(function, numba().njit(fastmath=settings.fastmath))
+    made = jitted(function, numba().njit(fastmath=settings.fastmath, parallel=settings.parallel))
     if key is not None:
         _keep(made, kept.key_of(key, repr(settings)))
     return Guarded(made, function.__name__)

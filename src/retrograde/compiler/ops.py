@@ -83,13 +83,14 @@ AS_OPERATOR: dict[Any, str] = {
 # real, imag, conj, complex
 # cast:<dtype>
 # size        (low, high): the length of range(low, high)
+# threads     how many threads there are
 CONSTANT_BETWEEN_JUMPS = frozenset(
     {"np.sign", "np.floor", "np.ceil", "np.trunc", "np.rint", "//", "np.floor_divide"}
     | {f"np.{name}" for name in _OF_TRUTH}
     | set(COMPARISONS)
     | set(LOGICAL)
     | set(BITS)
-    | {"shape", "size", "value"}
+    | {"shape", "size", "value", "threads"}
 )
 
 CHEAP = frozenset(
@@ -135,7 +136,7 @@ def result_type(fn: str, types: tuple[Type, ...]) -> Type:
     """
     if fn in COMPARISONS or fn in LOGICAL:
         return BOOL
-    if fn in ("shape", "size"):
+    if fn in ("shape", "size", "threads"):
         return INT
     if fn.startswith("cast:"):
         return Type(fn[5:])

@@ -36,7 +36,7 @@ from retrograde.compiler.form import (
     walk,
 )
 
-_NOT_AGAIN = (Swap, Push, Pop, PopArray, Stack)
+NOT_AGAIN = (Swap, Push, Pop, PopArray, Stack)
 
 
 class Iterations:
@@ -57,7 +57,7 @@ class Iterations:
         self.written = memory.all_writes(loop.body) - self.own
         self.read = memory.all_reads(loop.body) - self.own
         are_independent = (
-            not any(isinstance(s, _NOT_AGAIN) for s in walk(loop.body))
+            not any(isinstance(s, NOT_AGAIN) for s in walk(loop.body))
             and self.is_self_contained(loop.body, set()) is not None
         )
         self.are_repeatable = are_independent and not any(

@@ -495,11 +495,11 @@ class Reverse(Writer):
         self.out, self.at = out, s.at
         made: Block
         if isinstance(s, For):
-            run: Statement = For(s.var, s.low, s.high, forward, s.down)
+            run: Statement = For(s.var, s.low, s.high, forward, s.down, s.parallel)
             made = [run]
             if backward:
                 down = _pops(backward) or not (self.loops.is_rectangular and self.iterations(s).are_unordered)
-                self.unless_zero(s, For(s.var, s.low, s.high, backward, down, at=s.at))
+                self.unless_zero(s, For(s.var, s.low, s.high, backward, down, s.parallel, at=s.at))
         else:
             counter, count = self.program.new("count", INT), self.program.new("count", INT)
             run = While(s.test, s.cond, [*forward, Add(counter, 1)])
@@ -556,7 +556,7 @@ class Reverse(Writer):
         self.program.notes.append(Note("runs again", s.var, s.at))
         if not backward:
             return
-        adjoint = For(s.var, s.low, s.high, forward + backward, not iterations.are_unordered)
+        adjoint = For(s.var, s.low, s.high, forward + backward, not iterations.are_unordered, s.parallel)
         self.emit(adjoint)
         sums = iterations.sums()
         if iterations.are_unordered and sums is not None and self.options.one_sweep:

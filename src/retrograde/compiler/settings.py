@@ -24,9 +24,8 @@ class Settings:
     cache: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("parallel", "vectormath"):
-            if getattr(self, name):
-                raise InputError(f"compile has no {name}=True", f"{name}=False")
+        if self.vectormath:
+            raise InputError("compile has no vectormath=True", "vectormath=False")
 
 
 USUAL = Settings()

@@ -199,6 +199,13 @@ class Variant:
         )
 
 
+def in_parallel(options: Options | None) -> Options:
+    from retrograde.compiler.reverse import Options
+
+    made = options or Options()
+    return replace(made, passes=(*made.passes, "parallel"))
+
+
 class Specialisation:
     """A function with the types of its arguments fixed.
 
@@ -227,7 +234,7 @@ class Specialisation:
         self.source = source
         self.arguments = arguments
         self.settings = settings
-        self.options = options
+        self.options = in_parallel(options) if settings.parallel else options
         self.fingerprint = fingerprint
         self.is_plain = False
         self.stretches = False

@@ -89,7 +89,7 @@ class Tangent(Writer):
 
     def statement(self, s: Statement) -> None:
         if isinstance(s, For):
-            self.emit(For(s.var, s.low, s.high, self.block(s.body), s.down))
+            self.emit(For(s.var, s.low, s.high, self.block(s.body), s.down, s.parallel))
         elif isinstance(s, While):
             self.emit(While(self.block(s.test), s.cond, self.block(s.body)))
         elif isinstance(s, If) and s.shortcut:

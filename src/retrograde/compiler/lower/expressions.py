@@ -506,6 +506,8 @@ class Expressions(Indexing):
             return self.outside(f(*(a.value for a in args)), "a constant")
         if f in functions.VARIADIC and not kwargs:
             return functions.VARIADIC[f](self, args)
+        if getattr(f, "__name__", "") == "prange" and getattr(f, "__module__", "").startswith("numba."):
+            return replace(functions.call_function(self, range, args, kwargs), parallel=True)
         result = functions.call_function(self, f, args, kwargs)
         if result is not None:
             return result

@@ -224,7 +224,8 @@ class Flow(Statements):
                 self.assign(s.target, item(var))
                 self.statements(s.body)
 
-            self.emit(For(var, low, high, self.in_loop(body)))
+            parallel = isinstance(items, Range) and items.parallel
+            self.emit(For(var, low, high, self.in_loop(body), parallel=parallel))
         self.frame.surely = surely
         self.frame.env = _joined(env, [env, self.frame.env])
         self.close_merge(s, saved)

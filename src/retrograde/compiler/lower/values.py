@@ -41,11 +41,12 @@ class Stale:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """`range(low, high, step)`."""
+    """`range(low, high, step)`, or `prange`."""
 
     low: Operand
     high: Operand
     step: Operand
+    parallel: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ dead.py         what nothing depends on goes
 overwritten.py  writes of cells that nobody reads go
 hoist.py        what does not change in a loop moves in front of it; after differentiation allocations do, too
 accumulate.py   what a loop adds to one place is added up in a local variable
+parallel.py     loops over `prange` in parts, one for each thread; only where the user wants it
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from retrograde.compiler.optimise.dead import drop_dead
 from retrograde.compiler.optimise.forward import forward
 from retrograde.compiler.optimise.hoist import hoist
 from retrograde.compiler.optimise.overwritten import drop_overwritten
+from retrograde.compiler.optimise.parallel import parallelise
 
 PASSES = ("forward", "overwritten", "dead", "hoist", "accumulate")
 
@@ -28,7 +30,7 @@ def tidy(program: Program, passes: Collection[str] = PASSES) -> Program:
 
 def finish(program: Program, passes: Collection[str] = PASSES) -> Program:
     """Make a program ready to be written out; it cannot be differentiated afterwards."""
-    order = ("forward", "overwritten", "dead", "hoist", "forward", "accumulate", "overwritten", "dead")
+    order = ("forward", "overwritten", "dead", "parallel", "hoist", "forward", "accumulate", "overwritten", "dead")
     return _run(program, passes, order, is_last=True)
 
 
@@ -43,6 +45,8 @@ def _run(program: Program, passes: Collection[str], order: tuple[str, ...], is_l
             drop_overwritten(program)
         elif name == "dead":
             drop_dead(program, keep_sizes=place != last)  # passes ask for the sizes of arrays
+        elif name == "parallel":
+            parallelise(program)
         elif name == "hoist":
             hoist(program, allocations=is_last)
         else:

@@ -60,6 +60,7 @@ class _Hoisting:
         """Move statements of the loop's body to `out`."""
         inside = {name for x in walk([s]) for name in defs(x)}
         written = self.memory.all_writes([s])
+        is_parallel = isinstance(s, For) and s.parallel  # each iteration has buffers of its own
         body: Block = []
         for x in s.body:
             if any(name in inside for name in uses(x)):
@@ -67,7 +68,7 @@ class _Hoisting:
             elif self.is_the_same(x, written):
                 out.append(x)
                 inside -= set(defs(x))
-            elif self.allocations and isinstance(x, Alloc | Copy) and x.dst not in self.swapped:
+            elif self.allocations and not is_parallel and isinstance(x, Alloc | Copy) and x.dst not in self.swapped:
                 body += self.without_allocation(x, out)
                 inside.discard(x.dst)
             else:

@@ -1,0 +1,268 @@
+"""Loops over `prange` run on several threads: each thread takes a run of neighbouring iterations.
+
+    for i in prange(n):                        for part in prange(threads):
+        s += f(x[i])                               own sum = 0, own shadow = 0
+        x_bar[i] += …                  →           for i in range(first of part, first of the next):
+        w_bar[j] += …                                  own sum += …; x_bar[i] += …; own shadow[j] += …
+                                               s += sums of the parts;  w_bar += shadows of the parts
+
+That is done only where no two iterations can meet: whatever the loop writes is either added to and never read (each
+thread adds to one of its own), or an iteration's own (its index is the loop's variable), or zero before and after each
+iteration, or private (each iteration writes it before it reads it, and nobody does afterwards). In all other cases the
+loop runs in one thread.
+"""
+
+from __future__ import annotations
+
+from retrograde.compiler.alias import Changes, Memory
+from retrograde.compiler.form import (
+    INT,
+    Add,
+    Alloc,
+    Block,
+    For,
+    Get,
+    If,
+    Increase,
+    Load,
+    Op,
+    Operand,
+    Program,
+    Raise,
+    Set,
+    Slice,
+    Statement,
+    Store,
+    Type,
+    View,
+    While,
+    blocks_of,
+    clone,
+    defs,
+    uses,
+    walk,
+)
+from retrograde.compiler.reexecute import NOT_AGAIN, Iterations
+
+
+def parallelise(program: Program) -> None:
+    _Parallel(program).run()
+
+
+class _Parallel:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.memory = Memory(program)
+        self.out: Block = []
+
+    def run(self) -> None:
+        self.program.body = self.block(self.program.body)
+
+    def block(self, block: Block) -> Block:
+        outer, self.out = self.out, []
+        for s in block:
+            if isinstance(s, For) and s.parallel:
+                self.loop(s)
+                continue
+            for f in s.blocks:
+                setattr(s, f, self.block(getattr(s, f)))
+            self.out.append(s)
+        made, self.out = self.out, outer
+        return made
+
+    def loop(self, s: For) -> None:
+        """The loop in parts, or as it is where that cannot be shown to be right."""
+        self.raise_before(s)
+        plan = _Plan(self.program, s, self.memory)
+        s.parallel = False
+        if plan.reason:
+            place = f"line {s.at.line}" if s.at else "a loop"
+            self.program.notes.append(f"one thread: {place}, as {plan.reason}")
+            self.out.append(s)
+        else:
+            self.parts(s, plan)
+
+    def raise_before(self, s: For) -> None:
+        """Move comparisons of sizes that do not change in front of the loop: a loop with a way out has one thread."""
+        inside = {name for x in walk([s]) for name in defs(x)}
+
+        def without_guards(block: Block) -> Block:
+            kept: Block = []
+            for x in block:
+                for f in x.blocks:
+                    setattr(x, f, without_guards(getattr(x, f)))
+                is_guard = isinstance(x, If) and not x.orelse and [type(y) for y in x.then] == [Raise]
+                if is_guard and not inside & set(uses(x)):
+                    guards.append(x)
+                elif isinstance(x, Op) and not inside & set(uses(x)) and x.fn in ("!=", "=="):
+                    self.out.append(x)
+                    inside.discard(x.dst)
+                else:
+                    kept.append(x)
+            return kept
+
+        guards: Block = []
+        s.body = without_guards(s.body)
+        if guards:
+            runs = self.op("<", s.low, s.high)
+            self.out.append(If(runs, guards, [], at=s.at))
+
+    # --- a loop in parts -------------------------------------------------------------------------------------------
+
+    def parts(self, s: For, plan: _Plan) -> None:
+        program = self.program
+        threads, n = self.op("threads"), self.op("size", s.low, s.high)
+        part = program.new("part", INT)
+        names: dict[str, str] = {}
+        zero_first = (*plan.added_cells, *plan.zero_cells)
+        cells = {c: program.new(f"{c}_own", program.types[c]) for c in (*zero_first, *plan.private_cells)}
+        start: Block = [Set(cells[c], 0.0 if program.types[c].kind == "f" else 0) for c in zero_first]
+        end: Block = []
+        after: Block = []
+        for array in plan.added_arrays:
+            type, dims = program.types[array], program.dims[array]
+            shared = program.new(f"{array}_parts", Type(type.dtype, type.ndim + 1), (threads, *dims))
+            names[array] = program.new(f"{array}_own", type, dims)
+            self.out.append(Alloc(shared, (threads, *dims), True))
+            start.append(View(names[array], shared, (part, *(Slice() for _ in dims))))
+            after.append(self.added(array, shared, threads))
+        for array in plan.private_arrays:
+            names[array] = program.new(f"{array}_own", program.types[array], program.dims[array])
+            start.append(Alloc(names[array], program.dims[array], False))
+        for cell in plan.added_cells:
+            shared = program.new(f"{cell}_parts", Type(program.types[cell].dtype, 1), (threads,))
+            self.out.append(Alloc(shared, (threads,), True))
+            own, t, k = (program.new("t", type) for type in (program.types[cell], program.types[cell], INT))
+            end += [Get(own, cells[cell]), Store(shared, (part,), own)]
+            after.append(For(k, 0, threads, [Load(t, shared, (k,)), Add(cell, t)]))
+        body = clone(s.body, lambda name: names.get(name, name), cell=lambda cell: cells.get(cell, cell))
+        first = self.bound(part, n, threads, s.low, start)
+        following = program.new("t", INT)
+        start.append(Op(following, "+", (part, 1)))
+        bound = self.bound(following, n, threads, s.low, start)
+        inner = For(s.var, first, bound, body, s.down, at=s.at)
+        for x in (*start, *end):
+            x.at = s.at
+        self.out.append(For(part, 0, threads, [*start, inner, *end], parallel=True, at=s.at))
+        self.out += after
+
+    def bound(self, part: Operand, n: Operand, threads: Operand, low: Operand, out: Block) -> str:
+        """The first iteration of a part: low + part * n // threads."""
+        times, share, first = (self.program.new("t", INT) for _ in range(3))
+        out += [Op(times, "*", (part, n)), Op(share, "//", (times, threads)), Op(first, "+", (share, low))]
+        return first
+
+    def added(self, array: str, shared: str, threads: Operand) -> Statement:
+        """`array += the sum of its parts`."""
+        program = self.program
+        index = tuple(program.new("e", INT) for _ in program.dims[array])
+        k, t = program.new("k", INT), program.new("t", program.types[array].element)
+        block: Block = [Load(t, shared, (k, *index)), Increase(array, index, t)]
+        for var, n in zip(reversed(index), reversed(program.dims[array]), strict=True):
+            block = [For(var, 0, n, block)]
+        return For(k, 0, threads, block)
+
+    def op(self, fn: str, *args: Operand) -> str:
+        name = self.program.new("t", INT)
+        self.out.append(Op(name, fn, args))
+        return name
+
+
+class _Plan:
+    """What the parts of a loop share and what each has of its own; or the reason why there are none."""
+
+    def __init__(self, program: Program, loop: For, memory: Memory) -> None:
+        self.program, self.loop, self.memory = program, loop, memory
+        self.inside = list(walk(loop.body))
+        self.added_cells: list[str] = []
+        self.added_arrays: list[str] = []
+        self.zero_cells: list[str] = []
+        self.private_cells: list[str] = []
+        self.private_arrays: list[str] = []
+        self.reason = self.found()
+
+    def found(self) -> str:
+        program, loop, memory = self.program, self.loop, self.memory
+        if any(isinstance(s, (Raise, *NOT_AGAIN)) for s in self.inside):
+            return "it may end early, or needs its iterations in order"
+        own = {name for s in self.inside for name in defs(s)}
+        own_roots = {memory.root(name) for name in own if program.types[name].is_array} & own
+        ids = {id(s) for s in (loop, *self.inside)}
+        around = [s for s in walk(program.body) if id(s) not in ids]
+        if any(own & set(uses(s)) for s in around):
+            return "its last values are used behind it"
+        iterations = Iterations(program, loop, memory, Changes(program.body, memory), around)
+        read_outside = {root for s in around for root in memory.reads(s)}
+        private: set[str] = set()
+        for root in sorted(memory.all_writes(loop.body) - own_roots):
+            writers = [s for s in self.inside if root in memory.writes(s)]
+            is_read = any(root in memory.reads(s) for s in self.inside)
+            if not root.startswith("$") and self.is_spread(root):
+                continue
+            if root.startswith("$") and self.is_zero_between(root[1:]):
+                self.zero_cells.append(root[1:])
+                continue
+            if not is_read and all(isinstance(s, Add | Increase) for s in writers):
+                if root.startswith("$"):
+                    self.added_cells.append(root[1:])
+                elif self.is_accessed_here(root, own):
+                    self.added_arrays.append(root)
+                else:
+                    return f"{root} is added to through a view"
+            elif root not in read_outside and root not in program.params:
+                private.add(root)
+            else:
+                return f"{root.lstrip('$')} is shared by its iterations"
+        iterations.written = private
+        if iterations.is_self_contained(loop.body, set()) is None:
+            return "an iteration may read what another one wrote"
+        self.private_cells = sorted(root[1:] for root in private if root.startswith("$"))
+        self.private_arrays = sorted(root for root in private if not root.startswith("$"))
+        if not all(self.is_accessed_here(root, own) for root in self.private_arrays):
+            return "a view of what each iteration needs for itself is made in front of it"
+        return ""
+
+    def is_zero_between(self, cell: str) -> bool:
+        """Whether a cell is zero when an iteration starts and when it ends, as cotangents are."""
+        before: list[bool] = []
+
+        def after(block: Block, is_zero: bool) -> bool:
+            for s in block:
+                if s is self.loop:
+                    before.append(is_zero)
+                if isinstance(s, Set | Add) and s.cell == cell:
+                    is_zero = isinstance(s, Set) and not isinstance(s.value, str) and s.value == 0
+                elif isinstance(s, If):
+                    is_zero = after(s.then, is_zero) & after(s.orelse, is_zero)
+                elif isinstance(s, For | While):
+                    is_zero = is_zero and all(after(inner, True) for inner in blocks_of(s))
+            return is_zero
+
+        after(self.program.body, False)
+        return before == [True] and after(self.loop.body, True)
+
+    def accesses(self, root: str) -> list[Statement]:
+        return [s for s in self.inside if any(root == self.memory.root(a) for a in self.arrays(s))]
+
+    def arrays(self, s: Statement) -> list[str]:
+        return [name for name in (*uses(s), *defs(s)) if self.memory.is_array(name)]
+
+    def is_accessed_here(self, root: str, own: set[str]) -> bool:
+        """Whether a buffer is accessed by its name, or by views that are made in the loop."""
+        return all(
+            a == root or a in own for s in self.accesses(root) for a in self.arrays(s) if self.memory.root(a) == root
+        )
+
+    def is_spread(self, root: str) -> bool:
+        """Whether each iteration touches elements of its own: on one axis the index is always the loop's variable."""
+        axes: set[int] | None = None
+        views = {s.dst for s in self.inside if isinstance(s, View)}
+        for s in self.accesses(root):
+            if isinstance(s, Load | Store | Increase | View) and s.array == root:
+                if isinstance(s, View) and (s.transposed or None in s.index):
+                    return False
+                found = {k for k, i in enumerate(s.index) if i == self.loop.var}
+                axes = found if axes is None else axes & found
+            elif not all(a in views for a in self.arrays(s) if self.memory.root(a) == root):
+                return False
+        return bool(axes)
