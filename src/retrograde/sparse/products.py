@@ -45,7 +45,7 @@ def _stored(case: Case, rows: Any, columns: Any) -> Any:
     places = rows[:, None] * rest + np.arange(rest)
     members = np.zeros(places.shape, int)
     if of_x is not None:
-        members = np.reshape(of_x, (-1, rest))[columns]
+        members = np.reshape(of_x, (len(of_x), rest))[columns]
     if of_data is not None:
         members = case.sets.union(members, np.asarray(of_data)[:, None])
     return case.sets.grouped(members, places, y.size).reshape(y.shape)
