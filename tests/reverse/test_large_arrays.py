@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from retrograde import gradient, hook, pullback, withgradient
+from retrograde import data, gradient, hook, pullback, withgradient
 from retrograde.rules.points import Domain
 from retrograde.rules.table import RULES, Elementwise
 
@@ -174,6 +174,62 @@ def test_what_a_hook_keeps_is_not_overwritten(rng: Any) -> None:
     (x_bar,) = gradient(lambda x: np.vdot(np.sin(hook(seen.append, np.exp(x))) * x, w), x)
     np.testing.assert_allclose(seen[0], w * x * np.cos(np.exp(x)), rtol=1e-12)
     np.testing.assert_allclose(x_bar, w * np.sin(np.exp(x)) + w * x * np.cos(np.exp(x)) * np.exp(x), rtol=1e-9)
+
+
+# Partials that are written over the result, or over what two of them share.
+OVERWRITING = {
+    "tanh": lambda a, b: np.tanh(a - b),
+    "power": lambda a, b: a**b,
+    "hypot": lambda a, b: np.hypot(a, b),
+    "arctan2": lambda a, b: np.arctan2(a, b),
+    "logaddexp": lambda a, b: np.logaddexp(a, b),
+    "logaddexp2": lambda a, b: np.logaddexp2(a, b),
+    "cumprod": lambda a, b: np.cumprod(1 + 1e-5 * a * b),
+}
+
+
+@pytest.mark.parametrize("name", OVERWRITING)
+@pytest.mark.parametrize("part", [slice(None), slice(3, None)], ids=["all", "a view"])
+def test_a_result_that_the_caller_keeps_is_not_overwritten(name: str, part: slice, rng: Any) -> None:
+    f, a, b, w = OVERWRITING[name], rng.uniform(0.2, 2, N), rng.uniform(0.2, 2, N), rng.standard_normal(N)
+    kept: list[Any] = []
+
+    def loss(a: Any, b: Any) -> Any:
+        y = f(a, b)
+        kept.append(data(y)[part])
+        return np.vdot(y, w)
+
+    kept_bars = gradient(loss, a, b)
+    np.testing.assert_array_equal(kept[0], f(a, b)[part])
+    for kept_bar, bar in zip(kept_bars, gradient(lambda a, b: np.vdot(f(a, b), w), a, b), strict=True):
+        np.testing.assert_array_equal(kept_bar, bar)
+
+
+@pytest.mark.parametrize("name", OVERWRITING)
+def test_a_result_that_two_operations_need_is_right_for_both(name: str, rng: Any) -> None:
+    f, a, b, w = OVERWRITING[name], rng.uniform(0.2, 2, N), rng.uniform(0.2, 2, N), rng.standard_normal(N)
+    y, back = pullback(f, a, b)
+    wanted = back(w * 2 * y), back(w * np.exp(y))
+
+    def loss(a: Any, b: Any) -> Any:
+        y = f(a, b)
+        return np.vdot(y * y, w) + np.vdot(np.exp(y), w)
+
+    for bar, first, second in zip(gradient(loss, a, b), *wanted, strict=True):
+        np.testing.assert_allclose(bar, first + second, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", OVERWRITING)
+def test_a_pullback_of_many_can_be_called_again(name: str, rng: Any) -> None:
+    f, a, b, w = OVERWRITING[name], rng.uniform(0.2, 2, N), rng.uniform(0.2, 2, N), rng.standard_normal(N)
+    y, back = pullback(f, a, b)
+    before = y.copy(), w.copy()
+    first, second = back(w), back(w)
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one, other)
+        assert not np.shares_memory(one, other)
+    np.testing.assert_array_equal(y, before[0])
+    np.testing.assert_array_equal(w, before[1])
 
 
 @pytest.mark.parametrize("bad", [np.inf, np.nan])

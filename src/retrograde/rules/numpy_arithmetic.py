@@ -10,8 +10,8 @@ from retrograde.rules.contractions import constant
 from retrograde.rules.lengths import over_length
 from retrograde.rules.numpy_reductions import is_normal, is_plain
 from retrograde.rules.points import call, real
-from retrograde.rules.products import has_nan, somewhere, times
-from retrograde.rules.table import Elementwise, applied, chained, composed, elementwise, multiple, one_over
+from retrograde.rules.products import has_nan, somewhere, times_own
+from retrograde.rules.table import Elementwise, applied, chained, composed, elementwise, multiple, one_over, overwriting
 
 elementwise(np.add, 1.0, 1.0, at=[real(-3, 3), real(-3, 3)])
 elementwise(np.subtract, 1.0, -1.0, at=[real(-3, 3), real(-3, 3)])
@@ -45,7 +45,7 @@ composed(np.divmod, divmod_body, at=[call(real(2.3, 2.8, 2, 3), real(1, 1.1, 3))
 # --- Powers --------------------------------------------------------------------------------------------
 
 
-def power_in_base(y: Any, a: Any, b: Any) -> Any:
+def power_in_base(y: Any, a: Any, b: Any, may_write: bool = False) -> Any:
     """∂aᵇ/∂a = b·aᵇ⁻¹ = b·y/a, with 0·0⁻¹ = 0, so that a⁰ is a constant at zero too.
 
     The quotient needs no second power. It is used on plain arrays only, as in `numpy_reductions._products_of_others`.
@@ -53,7 +53,11 @@ def power_in_base(y: Any, a: Any, b: Any) -> Any:
     if type(b) is int or type(b) is float:
         return power_of_number(a, b)
     if is_plain(a) and is_plain(b) and is_normal(y):
-        slope = b * y / a
+        if may_write:
+            slope = np.multiply(b, y, out=y)
+            slope /= a
+        else:
+            slope = b * y / a
         if not has_nan(slope):  # as at 0⁰
             return slope
     constant = (a == 0) & (b == 0)
@@ -79,38 +83,39 @@ def power_of_number(a: Any, b: Any) -> Any:
 
 def power_in_exponent(y: Any, a: Any, b: Any) -> Any:
     """∂aᵇ/∂b = aᵇ·log a, where 0ᵇ stays 0 for b > 0; the same is said of the corner 0⁰."""
-    zero = a == 0
-    return y * np.log(a if is_plain(zero) and not np.any(zero) else np.where(zero & (np.real(b) >= 0), 1.0, a))
+    if is_plain(a) and np.all(a):
+        return y * np.log(a)
+    return y * np.log(np.where((a == 0) & (np.real(b) >= 0), 1.0, a))
 
 
 POWER_OF_NUMBER = Elementwise(np.power, (power_of_number, 0.0))
 """The rule of `a ** 3`, which does not keep the result as that of `np.power` does."""
 
-elementwise(np.power, power_in_base, power_in_exponent, at=[real(0.3, 2), real(-2, 3)])
-elementwise(np.float_power, power_in_base, power_in_exponent, at=[real(0.3, 2), real(-2, 3)])
+elementwise(np.power, overwriting(power_in_base), power_in_exponent, at=[real(0.3, 2), real(-2, 3)])
+elementwise(np.float_power, overwriting(power_in_base), power_in_exponent, at=[real(0.3, 2), real(-2, 3)])
 
 
 # --- Lengths -------------------------------------------------------------------------------------------
 
 
-def _cosine(a: Any, y: Any) -> Any:
+def _cosine(y: Any, a: Any, may_write: bool = False) -> Any:
     """a / y, and 0 at the origin, where the length has a kink."""
     if is_plain(y) and np.all(y):
-        return a / y
+        return np.divide(a, y, out=y) if may_write else a / y
     origin = y == 0
     return np.where(origin, 0.0, a / np.where(origin, 1.0, y))
 
 
-def _times_cosine(bar: Any, a: Any, y: Any) -> Any:
+def _times_cosine(bar: Any, y: Any, a: Any, may_write: bool = False) -> Any:
     """`bar * a / y`, of which a derivative at the origin is not lost."""
     if is_plain(y) or not somewhere(constant(y) == 0):
-        return times(bar, _cosine(a, y))
+        return times_own(bar, _cosine(y, a, may_write))
     return over_length(bar, a, y)
 
 
 elementwise(
     np.hypot,
-    applied(lambda y, a: _cosine(a, y), lambda bar, y, a: _times_cosine(bar, a, y)),
-    applied(lambda y, b: _cosine(b, y), lambda bar, y, b: _times_cosine(bar, b, y)),
+    applied(lambda y, a: _cosine(y, a), overwriting(_times_cosine)),
+    applied(lambda y, b: _cosine(y, b), overwriting(_times_cosine)),
     at=[real(-3, 3), real(0.2, 3)],
 )

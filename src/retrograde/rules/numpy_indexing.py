@@ -25,6 +25,8 @@ def getitem(x: Any, key: Any) -> Any:
 @dispatched
 def scatter(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of `shape` with `values` added at `key`, as often as the key names a place."""
+    if type(key) is tuple and len(key) == 1 and type(key[0]) is np.ndarray:
+        (key,) = key
     if len(shape) == 1 and type(key) is np.ndarray and key.dtype.kind == "i" and _is_counted(values, key):
         return np.bincount(key.reshape(-1), values.reshape(-1), shape[0])
     z = np.zeros(shape, np.result_type(values))

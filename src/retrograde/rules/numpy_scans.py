@@ -196,8 +196,8 @@ def multiply_accumulate_pullback(y: Any, array: Any, axis: Any = 0, dtype: Any =
         if is_plain(array) and is_plain(y_bar) and is_normal(y):
             terms = y_bar * conj(y)
             if is_normal(terms) or is_normal(np.where(y_bar == 0, 1, terms)):
-                x_bar = cumsum_adjoint(terms, Like(array.shape, array.dtype), axis)
-                # In place where it can be: it is an array that nobody else holds.
+                # In place: the terms are an array that nobody else holds.
+                x_bar = _sums_from_end(terms, one_axis(axis, array.ndim), out=terms)
                 x_bar /= conj(array)
                 return (x_bar,)
         return _pull_product(y, array, axis)(y_bar)

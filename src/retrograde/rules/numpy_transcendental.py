@@ -11,7 +11,7 @@ from retrograde.rules.dispatching import dispatched
 from retrograde.rules.numpy_reductions import is_normal, is_plain
 from retrograde.rules.points import call, real
 from retrograde.rules.products import has_nan
-from retrograde.rules.table import composed, elementwise, multiple, one_over, shared
+from retrograde.rules.table import composed, elementwise, multiple, one_over, overwriting, shared
 
 LN_2 = math.log(2)
 LN_10 = math.log(10)
@@ -38,33 +38,55 @@ def _gap(a: Any, b: Any) -> Any:
     return np.where(tied, 0.0, b) - np.where(tied, 0.0, a)
 
 
+def _shares_of_two(exp: Any, logaddexp: Any) -> tuple[Any, Any, Any]:
+    """eᵃ / (eᵃ + eᵇ), eᵇ / (eᵃ + eᵇ), and what they share, for a base e of which `exp` gives the powers.
+
+    Nothing overflows in them that is not right, nor in any derivative of them.
+    """
+
+    def ratio(a: Any, b: Any) -> Any:
+        """eᵇ⁻ᵃ; but (b - a,) where something is going to differentiate it, since that could not stand an overflow."""
+        gap = _gap(a, b)
+        if not (is_plain(a) and is_plain(b)):
+            return (gap,)
+        return exp(gap, out=gap if type(gap) is np.ndarray and gap.dtype.kind == "f" else None)
+
+    def first(ratio: Any, may_write: bool = False) -> Any:
+        if type(ratio) is tuple:
+            return exp(-logaddexp(0.0, ratio[0]))
+        return _reciprocal(np.add(1.0, ratio, out=ratio) if may_write else 1.0 + ratio)
+
+    def second(ratio: Any, may_write: bool = False) -> Any:
+        if type(ratio) is tuple:
+            return exp(-logaddexp(0.0, -ratio[0]))
+        ratio = _reciprocal(ratio) if may_write else np.divide(1.0, ratio)
+        ratio += 1.0
+        return _reciprocal(ratio)
+
+    return ratio, overwriting(first), overwriting(second)
+
+
+def _reciprocal(own: Any) -> Any:
+    """1 / x, written over x."""
+    return np.divide(1.0, own, out=own if type(own) is np.ndarray else None)
+
+
+_ratio, _first, _second = _shares_of_two(np.exp, np.logaddexp)
+_ratio2, _first2, _second2 = _shares_of_two(np.exp2, np.logaddexp2)
+
+
 def softmax_of_two(a: Any, b: Any) -> Any:
-    """eᵃ / (eᵃ + eᵇ), written so that nothing overflows in it or in any derivative of it."""
-    if is_plain(a) and is_plain(b):
-        # An overflow is right here; only a derivative of this would multiply it with zero.
-        return 1.0 / (1.0 + np.exp(_gap(a, b)))
-    return np.exp(-np.logaddexp(0.0, _gap(a, b)))
+    """eᵃ / (eᵃ + eᵇ)."""
+    return _first(_ratio(a, b))
 
 
 def softmax2_of_two(a: Any, b: Any) -> Any:
     """The same to the base 2."""
-    if is_plain(a) and is_plain(b):
-        return 1.0 / (1.0 + np.exp2(_gap(a, b)))
-    return np.exp2(-np.logaddexp2(0.0, _gap(a, b)))
+    return _first2(_ratio2(a, b))
 
 
-elementwise(
-    np.logaddexp,
-    lambda a, b: softmax_of_two(a, b),
-    lambda a, b: softmax_of_two(b, a),
-    at=[real(-3, 3), real(-3, 3)],
-)
-elementwise(
-    np.logaddexp2,
-    lambda a, b: softmax2_of_two(a, b),
-    lambda a, b: softmax2_of_two(b, a),
-    at=[real(-3, 3), real(-3, 3)],
-)
+elementwise(np.logaddexp, shared(_ratio, _first), shared(_ratio, _second), at=[real(-3, 3), real(-3, 3)])
+elementwise(np.logaddexp2, shared(_ratio2, _first2), shared(_ratio2, _second2), at=[real(-3, 3), real(-3, 3)])
 
 # --- Circular functions --------------------------------------------------------------------------------
 
@@ -94,26 +116,28 @@ elementwise(np.arccos, one_over(lambda x: -root_of_one_minus_square(x)), at=[rea
 elementwise(np.arctan, one_over(lambda x: 1 + x * x), at=[real(-3, 3)])
 
 
-def square_length(a: Any, b: Any) -> tuple[Any, Any]:
-    """Two factors of a² + b², infinite at the origin: itself and 1, but where the squares over- or underflow."""
+def square_length(a: Any, b: Any) -> Any:
+    """a² + b²; two factors of it where the squares over- or underflow, infinite at the origin."""
     if is_plain(a) and is_plain(b) and np.isrealobj(a):
         square = a * a + b * b
         if is_normal(square):
-            return square, 1.0
+            return square
     radius = np.hypot(a, b)
     radius = np.where(radius == 0, np.inf, radius)
     return radius, radius
 
 
-def _over_both(x: Any, factors: tuple[Any, Any]) -> Any:
-    first, second = factors
-    return x / first if type(second) is float else x / first / second
+def _over_square(square: Any, x: Any, may_write: bool = False) -> Any:
+    if type(square) is tuple:
+        first, second = square
+        return x / first / second
+    return np.divide(x, square, out=square) if may_write else x / square
 
 
 elementwise(
     np.arctan2,
-    shared(square_length, lambda s, b: _over_both(b, s)),
-    multiple(-1.0, shared(square_length, lambda s, a: _over_both(a, s))),
+    shared(square_length, overwriting(lambda s, b, may_write=False: _over_square(s, b, may_write))),
+    multiple(-1.0, shared(square_length, overwriting(lambda s, a, may_write=False: _over_square(s, a, may_write)))),
     at=[real(-3, 3), real(0.2, 3)],
 )
 
@@ -130,10 +154,13 @@ def _root_of_one_plus_square(x: Any) -> Any:
     return np.sqrt(1 + x * x) if np.iscomplexobj(x) else np.hypot(1.0, x)
 
 
-def sech_square(y: Any, x: Any) -> Any:
+def sech_square(y: Any, x: Any, may_write: bool = False) -> Any:
     """tanh′: 1 - y², which loses its digits where y nears ±1; there 4e/(1 + e)² with e = exp(-2|x|), of either sign."""
     if not is_plain(y):
         return sech_square_of_any(y, x)
+    if type(y) is np.ndarray and y.ndim:
+        slope = np.multiply(y, y, out=y if may_write else None)
+        return _with_tail(np.subtract(1.0, slope, out=slope), x)
     slope = 1 - y * y
     if type(slope) is float or type(slope) is np.float64:
         return slope if slope > _TAIL or slope != slope else _sech_square_in_tail(x)
@@ -173,7 +200,7 @@ def _sech_square_in_tail(x: Any) -> Any:
 
 elementwise(np.sinh, lambda x: np.cosh(x), at=[real(-3, 3)])
 elementwise(np.cosh, lambda x: np.sinh(x), at=[real(-3, 3)])
-elementwise(np.tanh, lambda y, x: sech_square(y, x), at=[real(-4, 4)])
+elementwise(np.tanh, overwriting(lambda y, x, may_write=False: sech_square(y, x, may_write)), at=[real(-4, 4)])
 elementwise(np.arcsinh, one_over(lambda x: _root_of_one_plus_square(x)), at=[real(-3, 3)])
 elementwise(np.arccosh, one_over(lambda x: np.sqrt(x - 1) * np.sqrt(x + 1)), at=[real(1.2, 5)])
 elementwise(np.arctanh, one_over(lambda x: one_minus_square(x)), at=[real(-0.9, 0.9)])

@@ -44,8 +44,8 @@ def times_own(x_bar: Any, partial: Any) -> Any:
     if (
         type(partial) is not np.ndarray
         or partial.nbytes < _LARGE
-        or np.result_type(x_bar) != partial.dtype
         or (type(x_bar) is not np.ndarray and not isinstance(x_bar, float))
+        or np.result_type(x_bar) != partial.dtype
         or np.broadcast_shapes(np.shape(x_bar), partial.shape) != partial.shape
     ):
         return times(x_bar, partial)

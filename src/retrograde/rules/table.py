@@ -124,6 +124,22 @@ class Applied:
         return self.partial(*args)
 
 
+class Overwriting:
+    """A partial that can write its result over its first parameter: its last parameter says whether it may.
+
+    It may where that is a large array which nobody else holds and no other partial needs. (Of an `Applied` it is the
+    product that overwrites, and the partial's first parameter that is overwritten.)
+    """
+
+    def __init__(self, partial: Callable[..., Any]) -> None:
+        self.partial = partial
+        signature = inspect.signature(partial)
+        self.__signature__ = signature.replace(parameters=tuple(signature.parameters.values())[:-1])
+
+    def __call__(self, *args: Any) -> Any:
+        return self.partial(*args)
+
+
 class _OfTwo:
     """A partial made of two functions, of which several partials of a rule may have the first in common.
 
@@ -293,6 +309,11 @@ def applied(partial: Callable[..., Any], product: Callable[..., Any], everywhere
         everywhere: false where only complex arguments need it.
     """
     return Applied(partial, product, everywhere)
+
+
+def overwriting(partial: Callable[..., Any]) -> Overwriting:
+    """The partial `partial(y, …, may_write=False)`, which may be asked to write its result over `y`."""
+    return Overwriting(partial)
 
 
 def chained(first: Callable[..., Any], rest: Callable[..., Any]) -> Chained:

@@ -19,8 +19,20 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from retrograde.rules.products import over
-from retrograde.rules.table import Applied, Chained, Elementwise, Multiple, Reciprocal, Shared
-from retrograde.trace.ops import SPENT, Op, conj, deposit, deposit_negative, divided, fit, match, scaled, times
+from retrograde.rules.table import Applied, Chained, Elementwise, Multiple, Overwriting, Reciprocal, Shared
+from retrograde.trace.ops import (
+    SPENT,
+    Op,
+    conj,
+    deposit,
+    deposit_negative,
+    divided,
+    fit,
+    is_unheld,
+    match,
+    scaled,
+    times,
+)
 
 _ARGUMENTS = ("a", "b", "c")
 
@@ -41,7 +53,7 @@ def elementwise_op(rule: Elementwise, active: tuple[bool, ...], fitted: bool) ->
     kept = residuals(rule, active)
     links = [f"link_{_ARGUMENTS[i]}" for i in wanted]
     likes = [f"like_{_ARGUMENTS[i]}" for i in wanted] if fitted else []
-    helpers = (times, divided, over, scaled, fit, conj, match, deposit, deposit_negative)
+    helpers = (times, divided, over, scaled, fit, conj, match, deposit, deposit_negative, is_unheld)
     names: dict[str, Any] = {f.__name__: f for f in helpers} | {"SPENT": SPENT}
     steps, prepare = _steps([rule.partials[i] for i in wanted], names, fitted)
     constants = [name for name, is_active in zip(_ARGUMENTS, active, strict=False) if not is_active]
@@ -70,6 +82,14 @@ def elementwise_op(rule: Elementwise, active: tuple[bool, ...], fitted: bool) ->
         for number, step in enumerate(steps):
             later = {name for other in steps[number + 1 :] for name in (other.of, *other.names)}
             is_last = step.of not in later
+            if step.over is not None and step.over not in later:
+                text += f"    is_free = is_unheld({step.over}, SPENT)\n"
+                if step.how in _PLAIN:
+                    # The partial takes the name of what it is written over, which is not needed any more.
+                    text += f"    {step.over} = {str(step.partial)[:-1]}, is_free)\n"
+                    step = step._replace(partial=step.over)
+                else:
+                    step = step._replace(partial=f"{step.partial}, is_free")
             if step.partial == -1 and step.factor is None and is_last and not fitted and step.into is None:
                 text += f"    deposit_negative(cotangents, {links[step.link]}, {step.of})\n"
                 continue
@@ -124,6 +144,8 @@ class _Step(NamedTuple):
     into: str | None = None
     # Whether the partial is an operand that is not differentiated.
     is_constant: bool = False
+    # The name of what the partial can be written over.
+    over: str | None = None
 
     @property
     def names(self) -> list[str]:
@@ -189,49 +211,59 @@ def _steps(partials: list[Any], names: dict[str, Any], fitted: bool) -> tuple[li
             prepare += f"    {name} = make_{name}({', '.join(_parameters(inner.first))})\n"
     steps: list[_Step] = []
     made: set[str] = set()
-    for k, partial in enumerate(partials):
+    # What is overwritten is needed no more: the others come first.
+    for k, partial in sorted(enumerate(partials), key=lambda item: _overwrites(item[1])):
         stem = partial.first if isinstance(partial, Chained) else partial
         of = stems.get(stem, "y_bar") if callable(stem) else "y_bar"
         if of != "y_bar":
             if of not in made:
                 made.add(of)
-                steps.append(_Step("y_bar", *_said(stem, f"stem_{of}", common, names), k, of))
+                steps.append(_said(_Step("y_bar", 1.0, "times", None, k, of), stem, f"stem_{of}", common, names))
             partial = partial.second if isinstance(partial, Chained) else 1.0
-        steps.append(_Step(of, *_said(partial, f"partial_{k}", common, names), k))
+        steps.append(_said(_Step(of, 1.0, "times", None, k), partial, f"partial_{k}", common, names))
     return steps, prepare
 
 
-def _said(
-    partial: Any, name: str, common: dict[Callable[..., Any], str], names: dict[str, Any]
-) -> tuple[str | float, str, float | None]:
-    """How generated code says a partial: a number, a residual's name, or a call; what is done with it; a factor."""
+def _said(step: _Step, partial: Any, name: str, common: dict[Callable[..., Any], str], names: dict[str, Any]) -> _Step:
+    """The step with its partial as generated code says it: a number, a residual's name, or a call of `name`."""
     if not callable(partial):
-        return float(partial), "times", None
-    how, factor, before = "times", None, []
+        return step._replace(partial=float(partial))
     if isinstance(partial, Multiple):
-        partial, factor = partial.partial, partial.factor
+        step, partial = step._replace(factor=partial.factor), partial.partial
     if isinstance(partial, Applied):
-        names[f"apply_{name}"] = partial.product
-        return ", ".join(_parameters(partial)), f"apply_{name}", factor
+        parameters = _parameters(partial)
+        product, over = partial.product, None
+        if isinstance(product, Overwriting):
+            product, over = product.partial, parameters[0]
+        names[f"apply_{name}"] = product
+        return step._replace(partial=", ".join(parameters), how=f"apply_{name}", over=over)
     if isinstance(partial, Shared):
-        before = [common[partial.first]]
-        parameters = ["a" if p == "x" else p for p in partial.names[1]]
+        parameters = [common[partial.first], *("a" if p == "x" else p for p in partial.names[1])]
         partial = partial.second
     else:
         if isinstance(partial, Reciprocal):
-            partial, how = partial.divisor, "divided"
+            step, partial = step._replace(how="divided"), partial.divisor
         parameters = _parameters(partial)
-    sentinels = [object() for _ in (*before, *parameters)]
+    if isinstance(partial, Overwriting):
+        step, partial = step._replace(over=parameters[0]), partial.partial
+    sentinels = [object() for _ in parameters]
     try:
         # `lambda b: b`, the partial of a product, needs no call.
         returned = partial(*sentinels)
     except Exception:  # whatever a formula says to arguments that are no numbers
         returned = None
-    for said, sentinel in zip((*before, *parameters), sentinels, strict=True):
+    for said, sentinel in zip(parameters, sentinels, strict=True):
         if returned is sentinel:
-            return said, how, factor
+            return step._replace(partial=said, over=None)
     names[name] = partial
-    return f"{name}({', '.join((*before, *parameters))})", how, factor
+    return step._replace(partial=f"{name}({', '.join(parameters)})")
+
+
+def _overwrites(partial: Any) -> bool:
+    for outer, inner in ((Multiple, "partial"), (Shared, "second"), (Applied, "product")):
+        if isinstance(partial, outer):
+            partial = getattr(partial, inner)
+    return isinstance(partial, Overwriting)
 
 
 def _parameters(partial: Callable[..., Any]) -> list[str]:

@@ -258,6 +258,13 @@ def shows_nan(x: Any) -> bool:
     return has_nan(x)
 
 
+def is_unheld(x: Any, spent: int) -> bool:
+    """Whether `x` is a large array that nobody holds but the caller, by a name for which `spent` is `SPENT`."""
+    return (
+        type(x) is np.ndarray and x.nbytes >= _LARGE and getrefcount(x) == spent and x.dtype.kind in "fc"
+    ) and has_own_memory(x)
+
+
 def conj(x: Any) -> Any:
     """The complex conjugate; what is real is returned as it is."""
     dtype = getattr(x, "dtype", None)
