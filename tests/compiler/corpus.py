@@ -1300,3 +1300,10 @@ def arrays_born_in_branches(x, n):
     z = x if n > 5 else y * s
     u = longer_or_shorter(x, n) * z + np.sum(longer_or_shorter(y, 2))
     return u * s
+
+
+@program(2.7, 12)
+def numbers_made_whole(x, n):
+    q, r = divmod(x, 0.7)
+    k = math.gcd(n, 8) + math.trunc(x) + round(x) + np.bitwise_and(n, 5) + (n >> 1)
+    return r * k + q + math.log(x, 2.0) * math.ldexp(x, 2) + np.round(x) * x + np.lcm(n, 8)

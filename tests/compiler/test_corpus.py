@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from compiler import corpus_arrays, corpus_linalg, corpus_parallel, corpus_recursion  # noqa: F401  register their programs
+from compiler import corpus_arrays, corpus_linalg, corpus_parallel, corpus_recursion, corpus_special  # noqa: F401  register their programs
 from compiler.corpus import CASES
 from compiler.harness import check, check_against_eager
 

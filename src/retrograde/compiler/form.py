@@ -463,8 +463,8 @@ class Note(NamedTuple):
     """What a pass decided.
 
     Attributes:
-        kind: "active", "taped", "again" (computed again), or "runs again" (a loop).
-        name: of the value, of its tape, or of the loop's variable.
+        kind: "active", "taped", "again" (computed again), "runs again" (a loop), or "one thread" (a parallel loop).
+        name: of the value, of its tape, or of the loop's variable; or why it has one thread.
         at: the place in the user's source.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import linecache
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.compiler import kept
+from retrograde.compiler import kept, special_functions
 from retrograde.compiler.emit import HEAD
 from retrograde.compiler.self_calls import jitted
 from retrograde.compiler.settings import Settings
@@ -51,6 +52,10 @@ def load(
     sys.modules[module.__name__] = module  # numba asks for it when it loads code that was kept
     module.__file__ = file
     module.__dict__.update(names or {})
+    if "special." in text:
+        module.__dict__["special"] = special_functions
+        if decorate is not None:
+            teach_special()
     if "prange(" in text:
         in_parts = (range, _two) if decorate is None else (numba().prange, numba().get_num_threads)
         module.__dict__.update(zip(("prange", "threads"), in_parts, strict=True))
@@ -84,8 +89,31 @@ def derivative_decorator(settings: Settings, key: str | None) -> Callable[[Any],
     return decorate
 
 
+@functools.cache
+def teach_special() -> None:
+    """Let numba compile the special functions that have a native form, under their own names and SciPy's."""
+    own = [f for f in vars(special_functions).values() if isinstance(f, types.FunctionType)]
+    teach(tuple(own))
+    special = sys.modules.get("scipy.special")
+    for name in special_functions.UFUNCS if special is not None else ():
+        if isinstance(ufunc := getattr(special, name, None), np.ufunc):
+            code = numba().vectorize(getattr(special_functions, name))
+            numba().extending.overload(ufunc)(_of_one(code) if ufunc.nin == 1 else _of_two(code))
+
+
+def _of_one(code: Any) -> Any:
+    """What numba asks for the code of a function of one number or array."""
+    return lambda x: lambda x: code(x)
+
+
+def _of_two(code: Any) -> Any:
+    return lambda x, y: lambda x, y: code(x, y)
+
+
 def primal_dispatcher(function: types.FunctionType, settings: Settings, key: str | None) -> Guarded:
     """numba's own code of the function as written, with Python's errors."""
+    if "scipy.special" in sys.modules:
+        teach_special()
     made = jitted(function, numba().njit(fastmath=settings.fastmath, parallel=settings.parallel))
     if key is not None:
         _keep(made, kept.key_of(key, repr(settings)))

@@ -6,12 +6,16 @@ The derivative of an operation is that of a function in the table of rules; noth
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from retrograde.compiler.form import BOOL, FLOAT, INT, Type
+from retrograde.compiler.special_functions import UFUNCS
+from retrograde.rules import load_scipy
+from retrograde.rules.table import RULES
 
 # Operators of Python, and the function whose rule each has.
 ARITHMETIC: dict[str, Any] = {
@@ -40,8 +44,26 @@ _OF_TRUTH = (
 ).split()
 
 FUNCTIONS: dict[str, Any] = {f"np.{name}": getattr(np, name) for name in (*_WITH_A_RULE, *_OF_TRUTH)}
-FUNCTIONS |= {"np.sign": np.sign, "math.erf": math.erf, "math.erfc": math.erfc}
+FUNCTIONS |= {"np.sign": np.sign, "np.gcd": np.gcd, "np.lcm": np.lcm, "math.erf": math.erf, "math.erfc": math.erfc}
 NAMES: dict[Any, str] = {function: name for name, function in FUNCTIONS.items()}
+
+
+def know(function: Any) -> None:
+    """Take up the functions of scipy.special that have a native form, if a function may be one of them."""
+    special = sys.modules.get("scipy.special")
+    is_special = special is not None and getattr(special, getattr(function, "__name__", ""), None) is function
+    if "special.erf" not in FUNCTIONS and (is_special or function in (math.gamma, math.lgamma)):
+        try:
+            from retrograde.rules.scipy_special_dispatch import named
+            from retrograde.rules.scipy_special_gamma import polygamma
+        except ImportError:
+            return  # without SciPy there is no rule for them
+        load_scipy()
+        found = {f"special.{name}": named(name) for name in UFUNCS} | {"special.polygamma": polygamma}
+        FUNCTIONS.update({name: f for name, f in found.items() if f in RULES})
+        FUNCTIONS.update({"math.gamma": math.gamma, "math.lgamma": math.lgamma})
+        NAMES.update({f: name for name, f in FUNCTIONS.items() if f not in NAMES})
+
 
 # Functions of `math` (and a few of Python) that are written as the NumPy function of the same value.
 SAME_AS: dict[Any, Any] = {
@@ -54,10 +76,9 @@ SAME_AS: dict[Any, Any] = {
         *((n, f"arc{n[1:]}") for n in "acos acosh asin asinh atan atan2 atanh".split()),
         *((n, n) for n in "copysign degrees isfinite isinf isnan radians".split()),
         ("pow", "power"),
-        ("log", "log"),
     )
     if hasattr(math, name)
-} | {abs: np.absolute, pow: np.power}
+} | {abs: np.absolute, pow: np.power, math.gcd: np.gcd, math.lcm: np.lcm}
 
 # ufuncs that are written as an operator.
 AS_OPERATOR: dict[Any, str] = {
@@ -70,6 +91,15 @@ AS_OPERATOR: dict[Any, str] = {
     np.equal: "==",
     np.not_equal: "!=",
     np.float_power: "**",
+}
+
+BITWISE: dict[Any, str] = {
+    np.bitwise_and: "&",
+    np.bitwise_or: "|",
+    np.bitwise_xor: "^",
+    np.left_shift: "<<",
+    np.right_shift: ">>",
+    np.invert: "~",
 }
 
 # The rest: pieces of the form itself.
@@ -85,7 +115,7 @@ AS_OPERATOR: dict[Any, str] = {
 # size        (low, high): the length of range(low, high)
 # threads     how many threads there are
 CONSTANT_BETWEEN_JUMPS = frozenset(
-    {"np.sign", "np.floor", "np.ceil", "np.trunc", "np.rint", "//", "np.floor_divide"}
+    {"np.sign", "np.floor", "np.ceil", "np.trunc", "np.rint", "//", "np.floor_divide", "np.gcd", "np.lcm"}
     | {f"np.{name}" for name in _OF_TRUTH}
     | set(COMPARISONS)
     | set(LOGICAL)

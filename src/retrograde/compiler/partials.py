@@ -106,6 +106,8 @@ class Symbol:
         rule = RULES.get(function)
         if isinstance(rule, Composed):
             return rule.body(*args, **kwargs)
+        if function in ops.NAMES and not kwargs:
+            return self._apply(ops.NAMES[function], *args)
         raise MissingRuleError(f"{function.__name__} in a partial derivative, which compile does not know")
 
     def conjugate(self) -> Symbol:

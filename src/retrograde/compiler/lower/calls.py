@@ -49,6 +49,10 @@ class Calls(Flow):
         if function is None:
             name = describe(self, Constant(f))
             raise self.refuse(f"a call of {name}, which compile does not know", *_ways_for(f))
+        if (function.__module__ or "").split(".")[0] in ("scipy", "numpy", "numba"):
+            raise self.refuse(
+                f"a call of {function.__module__}.{function.__name__}, which compile does not know", *_ways_for(f)
+            )
         source = source_of(function)
         if isinstance(f, types.FunctionType):
             self.reached[function] = None

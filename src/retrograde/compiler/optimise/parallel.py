@@ -25,6 +25,7 @@ from retrograde.compiler.form import (
     If,
     Increase,
     Load,
+    Note,
     Op,
     Operand,
     Program,
@@ -76,8 +77,7 @@ class _Parallel:
         plan = _Plan(self.program, s, self.memory)
         s.parallel = False
         if plan.reason:
-            place = f"line {s.at.line}" if s.at else "a loop"
-            self.program.notes.append(f"one thread: {place}, as {plan.reason}")
+            self.program.notes.append(Note("one thread", plan.reason, s.at))
             self.out.append(s)
         else:
             self.parts(s, plan)

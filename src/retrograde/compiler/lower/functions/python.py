@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler.form import Operand
+from retrograde.compiler.lower.functions.arguments import as_array
 from retrograde.compiler.lower.functions.reductions import array_max, array_min
 from retrograde.compiler.lower.functions.registry import handles, truth
 from retrograde.compiler.lower.indexing import Indexing
@@ -80,6 +81,41 @@ def floor_to_int(lower: Indexing, x: Any) -> Any:
 @handles(math.ceil)
 def ceil_to_int(lower: Indexing, x: Any) -> Any:
     return lower.op("cast:int64", lower.op("np.ceil", x)) if lower.type_of(x).kind == "f" else x
+
+
+@handles(math.trunc)
+def trunc_to_int(lower: Indexing, x: Any) -> Any:
+    return lower.op("cast:int64", x) if lower.type_of(x).kind == "f" else x
+
+
+@handles(round)
+def rounded(lower: Indexing, number: Any, ndigits: Any = None) -> Any:
+    if ndigits is not None:
+        raise lower.refuse("round with a number of digits", "np.rint(x * 100.0) / 100.0")
+    return lower.op("cast:int64", lower.op("np.rint", number)) if lower.type_of(number).kind == "f" else number
+
+
+@handles(np.round, np.around, methods="round")
+def rounded_array(lower: Indexing, a: Any, decimals: Any = 0) -> Any:
+    if type(decimals) is not int or decimals != 0:
+        raise lower.refuse("np.round with decimals", "np.rint(x * 100.0) / 100.0")
+    return lower.elementwise("np.rint", as_array(lower, a))
+
+
+@handles(divmod, np.divmod)
+def quotient_and_remainder(lower: Indexing, x: Any, y: Any) -> Any:
+    return lower.elementwise("//", x, y), lower.elementwise("%", x, y)
+
+
+@handles(math.ldexp, np.ldexp)
+def scaled(lower: Indexing, x: Any, i: Any) -> Any:
+    return lower.elementwise("*", x, lower.elementwise("**", 2.0, i))
+
+
+@handles(math.log)
+def logarithm(lower: Indexing, x: Any, base: Any = None) -> Any:
+    found = lower.op("np.log", x)
+    return found if base is None else lower.op("/", found, lower.op("np.log", base))
 
 
 @handles(math.sqrt)

@@ -43,7 +43,8 @@ def handles(*functions: Any, methods: str = "") -> Callable[[Callable[..., Any]]
 def call_function(lower: Indexing, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """The value of a call of a known function, or None where it is not known."""
     function = ops.SAME_AS.get(function, function)
-    if function in ops.AS_OPERATOR or function in ops.NAMES:
+    ops.know(function)
+    if function in ops.AS_OPERATOR or function in ops.BITWISE or function in ops.NAMES:
         handler = HANDLERS.get(function)
         if handler is None:
             if kwargs:
@@ -76,7 +77,7 @@ def elementwise(lower: Indexing, function: Any, args: list[Any]) -> Any:
     for a in args:
         if isinstance(a, Constant):
             raise lower.refuse(f"{a.value!r} as an argument of {name_of(function)}")
-    name = ops.AS_OPERATOR.get(function) or ops.NAMES[function]
+    name = ops.AS_OPERATOR.get(function) or ops.BITWISE.get(function) or ops.NAMES[function]
     if name in ("np.logical_and", "np.logical_or", "np.logical_not"):
         name = name[11:]
         args = [truth(lower, a) for a in args]

@@ -1,0 +1,17 @@
+"""Programs with special functions, in the manner of corpus.py."""
+
+from __future__ import annotations
+
+import math
+
+from compiler.corpus import numbers, program
+from scipy import special
+from scipy.special import expit, gammaln
+
+
+@program(numbers(3), 0.6)
+def special_functions(x, a):
+    s = math.lgamma(a) * math.gamma(a + 1.0) + special.erf(a) * special.erfc(a)
+    y = gammaln(x) * special.digamma(x + 1.0) + expit(x) * special.log_expit(-x)
+    z = special.xlogy(x, x + 1.0) + special.xlog1py(a, x) + special.entr(x) + special.ndtr(x)
+    return y * z + special.logit(expit(a)) * s + special.log1p(x) * special.expm1(a) * special.psi(a)
