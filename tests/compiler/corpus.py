@@ -1307,3 +1307,19 @@ def numbers_made_whole(x, n):
     q, r = divmod(x, 0.7)
     k = math.gcd(n, 8) + math.trunc(x) + round(x) + np.bitwise_and(n, 5) + (n >> 1)
     return r * k + q + math.log(x, 2.0) * math.ldexp(x, 2) + np.round(x) * x + np.lcm(n, 8)
+
+
+@program(numbers(3), numbers(3, 3, seed=1))
+def names_exchanged_with_a_new_array(x, a):
+    last = x
+    tail = x[1:]
+    for _ in range(3):
+        new = a @ x * 0.3
+        x, new = new, x
+        x, tail = x + new * 0.1, x[:2]
+        (last, s), x = (x, new[0]), x * s_of(x)
+    return np.sum(last * x) * s + tail[1]
+
+
+def s_of(x):
+    return x[0] * 0.5

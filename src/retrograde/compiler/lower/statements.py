@@ -139,8 +139,7 @@ class Statements(Names):
             if isinstance(target, ast.Name):
                 self.bind(target.id, value)
             elif isinstance(target, ast.Tuple | ast.List):
-                parts = self.parts(value, target)
-                for t, v in zip(target.elts, parts, strict=True):
+                for t, v in zip(target.elts, self.kept_parts(target, self.parts(value, target)), strict=True):
                     self.assign(t, v)
             elif isinstance(target, ast.Subscript):
                 array = self.expr(target.value)
@@ -163,6 +162,24 @@ class Statements(Names):
             raise self.refuse(f"{len(value)} values for {n} names")
         # Each is computed before the first name changes.
         return tuple(self.force(v) if isinstance(v, Lazy) else v for v in value)
+
+    def kept_parts(self, target: ast.Tuple | ast.List, parts: tuple[Any, ...]) -> list[Any]:
+        """The parts, in memory of their own where they are in a slot that is bound anew before they are assigned."""
+        kept: list[Any] = []
+        slots: list[str] = []
+        for t, v in zip(target.elts, parts, strict=True):
+            kept.append(self.kept_from(slots, v))
+            slots += [
+                self.frame.slots[n.id] for n in ast.walk(t) if isinstance(n, ast.Name) and n.id in self.frame.slots
+            ]
+        return kept
+
+    def kept_from(self, slots: list[str], value: Any) -> Any:
+        if isinstance(value, tuple):
+            parts = [self.kept_from(slots, v) for v in value]
+            return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+        is_gone = self.is_array_name(value) and any(self.touches(value, slot) for slot in slots)
+        return self.copied(value) if is_gone else value
 
     def assignable(self, value: Any) -> Any:
         """What can be stored into an array."""
