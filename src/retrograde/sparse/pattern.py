@@ -54,7 +54,7 @@ class Pattern(NamedTuple):
         return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
 
     def lists(self, order: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
-        """Each row of `order` with its columns. One list at a time: a million of them keep the garbage collector busy."""
+        """Each row of `order` with its columns. One list at a time: a million would keep the garbage collector busy."""
         indices = self.indices.tolist()
         indptr = self.indptr.tolist()
         for row in order:
