@@ -40,7 +40,10 @@ def run(level: Level, work: Callable[[], Any], f: Callable[..., Any], leaves: di
     except Exception as error:
         cause = error.__cause__
         if isinstance(error, SystemError) and isinstance(cause, RetrogradeError):
-            raise cause from None  # compiled code went on after a conversion had raised
+            # Compiled code went on after a conversion had raised. Python makes its complaint the context of what it
+            # came from: without this, a circle.
+            error.__cause__ = error.__context__ = None
+            raise cause from None
         if not _is_wrong_call(error, f, leaves is not None):
             _explain(error, bool(level.borrowed))
         raise
