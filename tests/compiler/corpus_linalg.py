@@ -126,3 +126,10 @@ def kalman_filter(f, q, z):
         x = x + g @ e
         p = p - g @ p
     return ll
+
+
+@program(numbers(3, 2), numbers(2, 3, seed=3), REGULAR)
+def powers_and_pseudo_inverses(a, b, c):
+    p, q = np.linalg.pinv(a), np.linalg.pinv(b)
+    d = np.linalg.matrix_power(c, 3) @ np.linalg.matrix_power(c, -1)
+    return p @ q * 2.0, d @ np.linalg.matrix_power(c, 0)

@@ -23,6 +23,7 @@ FUNCTIONS: dict[str, Any] = {
     "np.linalg.eigh": np.linalg.eigh,
     "np.linalg.svd": svd,
     "np.linalg.qr": np.linalg.qr,
+    "np.linalg.pinv": np.linalg.pinv,
     # Their results are integers, which have no derivative.
     "np.argsort": np.argsort,
     "np.searchsorted": np.searchsorted,

@@ -17,6 +17,7 @@ import numpy as np
 
 from retrograde.compiler.form import Alloc, At, Block, Index, Op, Operand, Program, Raise, Set, Slice, Whole
 from retrograde.compiler.lower import functions
+from retrograde.compiler.lower.builder import Restart
 from retrograde.compiler.lower.calls import Calls
 from retrograde.compiler.lower.expressions import Frame
 from retrograde.compiler.lower.functions.registry import handles
@@ -24,6 +25,8 @@ from retrograde.compiler.lower.values import NONE, Closure, Lazy
 from retrograde.compiler.source import source_of
 from retrograde.compiler.whole import rule_of
 from retrograde.rules import contractions, numpy_decompositions, numpy_linalg, numpy_spectral, products
+
+MOST_ATTEMPTS = 50
 
 
 class Formulas(Calls):
@@ -95,17 +98,23 @@ class Formulas(Calls):
 
     def pulled(self, fn: str, outs: tuple[Any, ...], args: tuple[Any, ...], bars: tuple[Any, ...]) -> tuple[Any, ...]:
         """The cotangents of the arguments (None, a value, or a closure that gives it) from those of the results."""
-        rule = rule_of(fn)
-        pull = self.call(rule.pullback, (_one_or_all(outs), *args))
-        found = self.call_closure(pull, [_one_or_all(bars)], {})
-        return found if isinstance(found, tuple) else (found,)
+        return self.derived(rule_of(fn).pullback, (_one_or_all(outs), *args), [_one_or_all(bars)])
 
     def pushed(self, fn: str, outs: tuple[Any, ...], args: tuple[Any, ...], dots: tuple[Any, ...]) -> tuple[Any, ...]:
         """The tangents of the results from those of the arguments that have derivatives."""
-        rule = rule_of(fn)
-        push = self.call(rule.pushforward, (_one_or_all(outs), *args))
-        found = self.call_closure(push, list(dots), {})
-        return found if isinstance(found, tuple) else (found,)
+        return self.derived(rule_of(fn).pushforward, (_one_or_all(outs), *args), list(dots))
+
+    def derived(self, formula: Any, args: tuple[Any, ...], directions: list[Any]) -> tuple[Any, ...]:
+        """`formula(*args)(*directions)`, written again where it turns out that a name stands for an array."""
+        block, start = self.block, len(self.block)
+        for _ in range(MOST_ATTEMPTS):
+            try:
+                found = self.call_closure(self.call(formula, args), directions, {})
+                return found if isinstance(found, tuple) else (found,)
+            except Restart:
+                self.block = block
+                del block[start:]
+        raise AssertionError(f"the types of {formula.__name__} do not settle")
 
     def call(self, function: Any, args: tuple[Any, ...]) -> Any:
         source = source_of(function)

@@ -9,6 +9,8 @@ import numpy as np
 from retrograde.compiler import ops
 from retrograde.compiler.form import FLOAT, Operand, Type, Whole
 from retrograde.compiler.lower.functions.arguments import as_array, flag_of
+from retrograde.compiler.lower.functions.creation import eye
+from retrograde.compiler.lower.functions.products import dot
 from retrograde.compiler.lower.functions.registry import handles
 from retrograde.compiler.lower.indexing import Indexing
 
@@ -84,6 +86,32 @@ def qr(lower: Indexing, a: Any) -> Any:
     m, n = lower.shape(a)
     type, k = lower.element_type(a), lower.op("min", m, n)
     return called(lower, "np.linalg.qr", (a,), ("q", type, (m, k)), ("r", type, (k, n)))
+
+
+@handles(np.linalg.pinv)
+def pinv(lower: Indexing, a: Any) -> Any:
+    a = _matrix(lower, a)
+    return called(lower, "np.linalg.pinv", (a,), ("inverse", lower.element_type(a), lower.shape(a)[::-1]))[0]
+
+
+@handles(np.linalg.matrix_power)
+def matrix_power(lower: Indexing, a: Any, n: Any) -> Any:
+    """By squaring, as far as it is known how often."""
+    a = _matrix(lower, a)
+    size = _square(lower, a)
+    if type(n) is not int:
+        raise lower.refuse("a power of a matrix that is not written as a number", "a loop of products")
+    if n == 0:
+        return eye(lower, size)
+    base, power = (a, n) if n > 0 else (inv(lower, a), -n)
+    result = None
+    while True:
+        if power % 2:
+            result = base if result is None else dot(lower, result, base)
+        power //= 2
+        if not power:
+            return lower.copied(result)
+        base = dot(lower, base, base)
 
 
 def called(lower: Indexing, fn: str, args: tuple[Any, ...], *outs: Output) -> tuple[str, ...]:
