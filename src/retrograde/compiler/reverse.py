@@ -15,11 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from retrograde.compiler.activity import Activity
 from retrograde.compiler.alias import Changes, Memory
-from retrograde.compiler.calculus import Writer
 from retrograde.compiler.form import (
     BOOL,
     INT,
@@ -61,14 +59,13 @@ from retrograde.compiler.form import (
     uses,
     walk,
 )
-from retrograde.compiler.lower.formulas import Formulas
-from retrograde.compiler.lower.values import NONE
 from retrograde.compiler.one_sweep import Again, without_first_runs
 from retrograde.compiler.ops import has_derivative
-from retrograde.compiler.optimise import PASSES, tidy
+from retrograde.compiler.optimise import PASSES
 from retrograde.compiler.partials import partials
 from retrograde.compiler.recompute import Recompute
 from retrograde.compiler.reexecute import Iterations, is_worth_repeating, renaming
+from retrograde.compiler.reverse_calls import OfCalls
 
 
 @dataclass(frozen=True)
@@ -102,7 +99,7 @@ class Loops:
     is_rectangular: bool = True
 
 
-class Reverse(Writer):
+class Reverse(OfCalls):
     def __init__(self, program: Program, inputs: list[str], options: Options) -> None:
         super().__init__(program, options.careful)
         self.options = options
@@ -121,7 +118,6 @@ class Reverse(Writer):
         # What the forward sweep defines besides the program's own names, by the block in which it stands: how often
         # `while` loops ran, and copies of arrays.
         self.added: dict[int, set[str]] = {}
-        self.formulas = Formulas(program, options.careful)
         self.again: list[Again] = []
         self.around = list(walk(program.body))  # the statements among which loops stand
         # Whether there are branches that decide what counts.
@@ -167,6 +163,10 @@ class Reverse(Writer):
         program.params = primal_params + shadows + list(self.seeds.values())
         program.body = forward + cells + backward + last + [Return(tuple(values))]
         return program
+
+    def reverse(self, procedure: Program, inputs: list[str]) -> None:
+        """Make a procedure the program of its own pullback."""
+        Reverse(procedure, inputs, self.options).build()
 
     def make_seeds(self, body: Block) -> None:
         """One seed for each inexact result; the scalar results are kept in cells, as there may be several returns."""
@@ -346,97 +346,6 @@ class Reverse(Writer):
     def zeros(self, array: str, at: At | None) -> Block:
         """What makes the shadow of a new array."""
         return [Alloc(self.bar(array), self.program.dims[array], True, at=at)] if self.is_active(array) else []
-
-    def of_whole(self, s: Whole) -> Block:
-        """The adjoint of a function of whole arrays, by the formula of its rule. Returns its forward code."""
-        bars: list[Any] = []
-        for o in s.outs:
-            found = (self.bar(o) if self.program.is_array(o) else self.cotangent(o)) if self.is_active(o) else None
-            bars.append(NONE if found is None else found)
-        if all(bar is NONE for bar in bars):
-            return [s]
-        self.formulas.write(self.out, s.at)
-        shadows = {a: self.bar(a) for a in s.args if self.program.is_array(a) and self.is_active(a)}
-        self.formulas.add_cotangents(s, tuple(bars), shadows)
-        # What the formula reads of the arguments and results must be what they were then.
-        before: Block = []
-        after: Block = []
-        kept: dict[str, Operand] = {}
-        for name in free_names(self.out):
-            if name in (*s.args, *s.outs) and self.program.is_array(name) and self.may_be_gone(name, s):
-                kept[name] = self.kept_copy(name, before if name in s.args else after, s.at)
-        self.out[:] = substitute(self.out, kept)
-        return [*before, s, *after]
-
-    def of_call(self, s: Call) -> Block:
-        """The adjoint of a call: a call of the procedure's own pullback. Returns its forward code."""
-        program = self.program
-        callee = program.procedures[s.fn]
-        inputs = [i for i, p in enumerate(callee.params) if callee.types[p].is_inexact]
-        if not any(map(self.is_active, (*s.dsts, *self.memory.writes(s)))):
-            return [s]
-        before: Block = []
-        args = list(s.args)
-        for i, a in enumerate(args):
-            # The pullback runs the procedure again, on what it was given then.
-            if program.is_array(a) and (i in callee.effects or self.may_be_gone(a, s)):
-                args[i] = self.kept_copy(a, before, s.at)
-        shadows = [self.shadow_of(s.args[i]) for i in inputs if program.is_array(s.args[i])]
-        seeds: list[Operand] = []
-        values: list[str] = []
-        for name in s.dsts:
-            type = program.types[name]
-            if not type.is_array:
-                values.append(program.new(name, type))
-            if type.is_array and type.is_inexact:
-                seeds.append(self.shadow_of(name))
-            elif type.is_inexact:
-                g = self.cotangent(name) if self.is_active(name) else None
-                seeds.append(0.0 if g is None else g)
-        scalars = [i for i in inputs if not callee.types[callee.params[i]].is_array]
-        bars = [program.new("g", callee.types[callee.params[i]]) for i in scalars]
-        self.emit(Call((*values, *bars), self.pullback_of(s.fn, inputs), (*args, *shadows, *seeds)))
-        for i, bar in zip(scalars, bars, strict=True):
-            self.contribute(s.args[i], bar)
-        return [*before, s]
-
-    def shadow_of(self, array: str) -> str:
-        """The shadow of an array; one that nobody reads, if it has none."""
-        if self.is_active(array):
-            return self.bar(array)
-        idle = self.program.companion(array, "bar")
-        self.emit(Alloc(idle, self.program.dims[array], True))
-        return idle
-
-    def pullback_of(self, fn: str, inputs: list[int]) -> str:
-        """The name of the pullback of a procedure, which is made when it is first wanted."""
-        name = f"{fn}_pullback"
-        procedures = self.program.procedures
-        if name not in procedures:
-            callee = procedures[fn]
-            arrays = [i for i in inputs if callee.types[callee.params[i]].is_array]
-            written = {len(callee.params) + k for k in range(len(arrays))}
-            made = self.program.procedure(name, fn, callee.effects | written)
-            Reverse(made, [made.params[i] for i in inputs], self.options).build()
-            tidy(made, self.options.passes)
-        return name
-
-    def may_be_gone(self, array: str, s: Statement) -> bool:
-        """Whether an array may have other contents, or be another one, when the reverse sweep comes to a statement."""
-        root = self.memory.root(array)
-        if self.loops.chain and root in self.loops.inside:
-            return array not in defs(s)  # what it makes itself is taped
-        return self.changes.may_change_after(root, s)
-
-    def kept_copy(self, array: str, block: Block, at: At | None) -> str:
-        program = self.program
-        copy = program.new(array, program.types[array], program.dims[array])
-        made = Copy(copy, array, at=at)
-        block.append(made)
-        self.definition[copy] = made
-        self.block_of[copy] = self.blocks[-1]
-        self.added.setdefault(self.blocks[-1], set()).add(copy)
-        return copy
 
     def add_elements(self, to: str, array: str, shape: tuple[Operand, ...], index: Index = ()) -> None:
         """`to += array`, by a loop over the elements."""

@@ -4,6 +4,7 @@ builder.py       emits statements: operations, loads, loops, guards
 arrays.py        whole-array expressions, lazily, until a loop over their elements is needed; reductions
 indexing.py      subscripts: elements, views, gathers, and what can be assigned to them
 functions/       NumPy's functions and methods by name, one subject a file
+frame.py         one function while it is lowered
 expressions.py   expressions
 names.py         what names mean, and where paths meet
 statements.py    assignments, returns, assertions, exceptions

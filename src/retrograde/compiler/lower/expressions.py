@@ -15,6 +15,7 @@ from retrograde.compiler import ops
 from retrograde.compiler.form import BOOL, Block, Get, If, Op, Operand, Raise, Set, Slice, Type
 from retrograde.compiler.lower import functions
 from retrograde.compiler.lower.builder import NotYetKnown
+from retrograde.compiler.lower.frame import Frame
 from retrograde.compiler.lower.indexing import Indexing, items_of
 from retrograde.compiler.lower.values import (
     ELLIPSIS,
@@ -28,7 +29,7 @@ from retrograde.compiler.lower.values import (
     Range,
     Stale,
 )
-from retrograde.compiler.source import Source, lambda_as_def
+from retrograde.compiler.source import lambda_as_def
 
 OPERATORS: dict[type, str] = {
     ast.Add: "+",
@@ -50,45 +51,6 @@ OPERATORS: dict[type, str] = {
     ast.Eq: "==",
     ast.NotEq: "!=",
 }
-
-
-class Frame:
-    """One function while its body is lowered.
-
-    Attributes:
-        source: its source.
-        outer: the function in which it is defined, whose names it sees.
-        env: what each name means just now.
-        cells: the names whose scalars live in a cell at this point.
-        slots: the names whose arrays live in a slot at this point.
-        path: the calls that lead here, as places; empty for the compiled function itself.
-        result: what it returned, once `returned`.
-        bound: the names that are bound anywhere in it.
-        surely: cells that have been written on every path to this point.
-        trusted: names that are read only where they have been bound.
-        fixed: names that may not be bound to anything else inside the loop or branch that is being lowered.
-    """
-
-    def __init__(self, source: Source, path: tuple[Any, ...], outer: Frame | None = None) -> None:
-        self.source = source
-        self.outer = outer
-        self.env: dict[str, Any] = {}
-        self.cells: dict[str, str] = {}
-        self.slots: dict[str, str] = {}
-        self.path = path
-        self.result: Any = NONE
-        self.returned = False
-        self.bound: set[str] = set()
-        self.fixed: frozenset[str] = frozenset()
-        self.surely: set[str] = set()
-        self.trusted: frozenset[str] = frozenset()
-
-    def owner_of(self, name: str) -> Frame | None:
-        """The function, this or one around it, to which a name belongs; None for a global one."""
-        frame: Frame | None = self
-        while frame is not None and name not in frame.env and name not in frame.bound:
-            frame = frame.outer
-        return frame
 
 
 class Expressions(Indexing):
@@ -562,4 +524,4 @@ _REFUSED = {
     "Starred": ("* outside of a call",),
 }
 
-__all__ = ["Expressions", "Frame"]
+__all__ = ["Expressions"]

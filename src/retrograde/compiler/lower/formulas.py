@@ -19,7 +19,7 @@ from retrograde.compiler.form import Alloc, At, Block, Index, Op, Operand, Progr
 from retrograde.compiler.lower import functions
 from retrograde.compiler.lower.builder import Restart
 from retrograde.compiler.lower.calls import Calls
-from retrograde.compiler.lower.expressions import Frame
+from retrograde.compiler.lower.frame import Frame
 from retrograde.compiler.lower.functions.registry import handles
 from retrograde.compiler.lower.values import NONE, Closure, Lazy
 from retrograde.compiler.source import source_of

@@ -10,7 +10,7 @@ import numpy as np
 
 from retrograde.compiler.form import Load, Operand, Program, Type, View, clone, defs, map_names, stem, walk
 from retrograde.compiler.lower.builder import NotYetKnown, Restart
-from retrograde.compiler.lower.expressions import Frame
+from retrograde.compiler.lower.frame import Frame
 from retrograde.compiler.lower.procedures import Procedure, Procedures
 from retrograde.compiler.lower.values import NONE, Constant
 from retrograde.compiler.source import Source

@@ -14,7 +14,7 @@ from retrograde.compiler.form import At, Operand, Type
 from retrograde.compiler.source import Source
 
 if TYPE_CHECKING:
-    from retrograde.compiler.lower.expressions import Frame
+    from retrograde.compiler.lower.frame import Frame
 
 
 @dataclass(frozen=True, slots=True)
