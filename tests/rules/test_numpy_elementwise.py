@@ -21,6 +21,7 @@ import retrograde.rules.numpy_interpolation
 import retrograde.rules.numpy_logic
 import retrograde.rules.numpy_rounding
 import retrograde.rules.numpy_transcendental  # noqa: F401
+from retrograde import gradient
 from retrograde.rules.table import RULES, Composed
 
 inf, nan, pi = math.inf, math.nan, math.pi
@@ -326,6 +327,14 @@ def test_fmax_and_fmin_avoid_a_nan() -> None:
 )
 def test_clip_shares_equally_with_the_bound_that_it_touches(a: Any, low: Any, high: Any, want: Any) -> None:
     assert slopes(umath.clip, a, low, high) == want
+
+
+def test_clip_shares_at_a_bound_though_other_bounds_cross() -> None:
+    a, low, high = np.array([1.0, 1.0]), np.array([2.0, 1.0]), np.array([0.0, 4.0])
+    a_bar, low_bar, high_bar = gradient(lambda a, low, high: np.sum(np.clip(a, low, high)), a, low, high)
+    np.testing.assert_array_equal(a_bar, [0, 0.5])
+    np.testing.assert_array_equal(low_bar, [0, 0.5])
+    np.testing.assert_array_equal(high_bar, [1, 0])
 
 
 def test_clip_takes_its_bounds_by_either_name() -> None:

@@ -70,6 +70,14 @@ def test_median_of_equal_elements_is_the_middle_one_of_them(function: Any) -> No
     assert pushed(function, [2, 2, 2], [1, 10, 100]) == 10
 
 
+def test_median_of_equal_elements_is_the_same_beside_a_row_of_nan() -> None:
+    a = [0, 2, 0, 1, 1, 2, 0, 2, 0]
+    want = [0, 0, 0, 1, 0, 0, 0, 0, 0]
+    equal(pulled(np.median, a), want)
+    with pytest.warns(RuntimeWarning, match="All-NaN"):
+        equal(pulled(np.nanmedian, [[nan] * 9, a], axis=1), [[0] * 9, want])
+
+
 def test_median_of_what_is_not_nan() -> None:
     a = [[nan, 4, 1], [nan, nan, 2], [3, 2, 1]]
     equal(pulled(np.nanmedian, a, axis=1), [[0, 0.5, 0.5], [0, 0, 1], [0, 1, 0]])

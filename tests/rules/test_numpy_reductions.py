@@ -10,6 +10,7 @@ import pytest
 from interpreter import pulled, pushed
 
 import retrograde.rules.numpy_reductions  # noqa: F401  defines the rules
+from retrograde import pullback, vmap
 from retrograde.rules.table import RULES
 
 inf, nan = math.inf, math.nan
@@ -169,6 +170,25 @@ def test_extreme_that_skips_nan() -> None:
     equal(pulled(np.nanmin, [[nan, 2], [4, 2]], axis=1), [[0, 1], [0, 1]])
     with pytest.warns(RuntimeWarning, match="All-NaN"):
         equal(pulled(np.nanmax, [nan, nan]), [0, 0])
+
+
+def test_ties_share_equally_beside_a_nan() -> None:
+    """There are as many elements that equal their extreme as there are extremes, and yet not one for each."""
+    a = [[nan, 1], [2, 2]]
+    equal(pulled(np.max, a, axis=1), [[0, 0], [0.5, 0.5]])
+    equal(pushed(np.max, a, [[1, 1], [1, 3]], axis=1), [0, 2])
+    equal(pulled(np.minimum.reduce, np.transpose(a)), [[0, 0.5], [0, 0.5]])
+    with pytest.warns(RuntimeWarning, match="All-NaN"):
+        equal(pulled(np.nanmax, [[nan, nan], [2, 2]], axis=1), [[0, 0], [0.5, 0.5]])
+    equal(vmap(lambda x: pullback(np.max, x)[1](1.0)[0])(np.array(a)), [[0, 0], [0.5, 0.5]])
+
+
+def test_no_element_of_many_is_an_extreme_that_is_nan() -> None:
+    a = np.arange(40_000.0)
+    a[7] = nan
+    equal(pulled(np.max, a), np.zeros(40_000))
+    equal(pulled(np.max, np.reshape(a, (4, -1)), axis=1)[:, -1], [0, 1, 1, 1])
+    equal(pulled(np.max, np.reshape(a, (4, -1)), axis=1)[0], np.zeros(10_000))
 
 
 def test_extreme_with_an_infinite_cotangent_stays_clean() -> None:

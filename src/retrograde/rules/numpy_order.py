@@ -212,10 +212,12 @@ def _columns_of(x: Any, ranks: Any) -> Any:
     for j, rank in enumerate(ranks):
         value = np.take_along_axis(x, columns[:, j : j + 1], axis=1)
         tied = x == value
-        if np.count_nonzero(tied) > len(columns):
+        is_number = value == value
+        if np.count_nonzero(tied) > np.count_nonzero(is_number):
             # Of equal elements a partition takes any, a stable sort the one with as many equals before it.
             equals_before = rank - np.count_nonzero(x < value, axis=1)[:, None]
-            columns[:, j] = np.argmax(np.cumsum(tied, axis=1) > equals_before, axis=1)
+            stable = np.argmax(np.cumsum(tied, axis=1) > equals_before, axis=1)
+            columns[:, j] = np.where(is_number[:, 0], stable, columns[:, j])
     return columns
 
 

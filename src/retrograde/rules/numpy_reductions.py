@@ -15,7 +15,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.points import call, complex_, distinct, real
-from retrograde.rules.products import conj, everything, times
+from retrograde.rules.products import conj, everything, somewhere, times
 from retrograde.rules.table import Like, composed, general, linear
 
 _MASK = np.array([[True, False, True], [False, True, True]])
@@ -329,12 +329,13 @@ def _ties(y: Any, a: Any, axis: Any, initial: Any, where: Any) -> tuple[Any, Any
     tied = a == y
     if where is not True:
         tied = tied & where
-    number, results = int(np.count_nonzero(everything(tied))), np.size(everything(y))
-    if initial is None:
+    if initial is None and not somewhere(y != y):
+        # Each result has its element, but for a NaN.
+        number, results = int(np.count_nonzero(everything(tied))), np.size(everything(y))
         if number == results:
-            return tied, ONE_EACH  # each result has its element, so none has two: the usual case
+            return tied, ONE_EACH  # so none has two: the usual case
         if results == 1:
-            return tied, max(number, 1)
+            return tied, number
     return tied, np.maximum(np.sum(tied, axis=axis, keepdims=True) + (False if initial is None else y == initial), 1)
 
 

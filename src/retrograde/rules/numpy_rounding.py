@@ -126,8 +126,7 @@ def rest(share: Any) -> Any:
 def between(a: Any, b: Any, c: Any) -> Any:
     """∂ clip(a, b, c) / ∂a."""
     inside = np.greater(a, b) & np.less(a, c)
-    outside = np.less(a, b), np.greater(a, c)
-    if is_plain(inside) and sum(map(np.count_nonzero, (inside, *outside))) == np.size(inside):
+    if _is_decided(inside, np.less(a, b) | np.greater(a, c)):
         return inside
     return greater(a, b) * less(np.maximum(a, b), c)
 
