@@ -261,9 +261,9 @@ def test_reading_an_array_element_by_element_is_linear_in_its_length():
                 total = total * 0.5 + x[i]
             return total
 
-        start = time.perf_counter()
+        start = time.process_time()
         gradient(polynomial, x)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     seconds(100)
     short, long = min(seconds(1_500) for _ in range(3)), min(seconds(12_000) for _ in range(2))

@@ -1078,9 +1078,9 @@ def test_a_sum_over_the_elements_of_an_array_costs_time_in_proportion_to_their_n
                 s = s + x[i] * x[i + 1]
             return s
 
-        start = time.perf_counter()
+        start = time.process_time()
         gradient(f, x)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     run(300)
     short, long = min(run(2_000) for _ in range(3)), min(run(16_000) for _ in range(2))
