@@ -133,14 +133,3 @@ def powers_and_pseudo_inverses(a, b, c):
     p, q = np.linalg.pinv(a), np.linalg.pinv(b)
     d = np.linalg.matrix_power(c, 3) @ np.linalg.matrix_power(c, -1)
     return p @ q * 2.0, d @ np.linalg.matrix_power(c, 0)
-
-
-@program(REGULAR)
-def inverses_of_a_matrix_that_changes(a):
-    m = a.copy()
-    s = 0.0
-    for i in range(3):
-        inverse = np.linalg.inv(m)
-        m[i, i] += inverse[0, i] * s + 0.5
-        s += inverse[i, i] ** 2
-    return s

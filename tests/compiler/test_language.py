@@ -321,14 +321,6 @@ def none_that_becomes_a_number(x):
     return kind
 
 
-@refused("a list that changes its length", "out.append", X)
-def growing_list(x):
-    out = []
-    for v in x:
-        out.append(v * 2.0)
-    return np.sum(np.array(out))
-
-
 @refused("an assignment inside an expression", "y := x", 1.0)
 def walrus(x):
     return (y := x) * y

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from truth import close, differences
 
-from retrograde import data, gradient, istracked, jvp, param
+from retrograde import data, gradient, istracked, jvp, param, vmap
 
 X = np.array([[0.5, -1.0, 2.0], [3.0, 0.25, -0.75]])
 
@@ -235,17 +235,71 @@ def test_a_number_answers_like_the_scalar_that_numpy_would_make_of_it():
     assert gradient(f, 2.5) == (5.0,)
 
 
-def test_flags_tell_the_layout_and_change_nothing():
+def test_flags_tell_the_layout():
     def f(x):
         assert x.flags.c_contiguous
         assert not x.T.flags.c_contiguous
         assert x.T.flags["F_CONTIGUOUS"]
-        x.flags.writeable = False
-        x[0, 0] = 3.0
+        assert x.flags["W"]
         return np.sum(x * x)
 
-    (x_bar,) = gradient(f, np.ones((2, 3)))
-    close(x_bar, [[0.0, 2.0, 2.0], [2.0, 2.0, 2.0]])
+    close(gradient(f, np.ones((2, 3)))[0], 2 * np.ones((2, 3)))
+
+
+def _set_flags(y, value):
+    y.setflags(write=value)
+
+
+def _set_attribute(y, value):
+    y.flags.writeable = value
+
+
+def _set_item(y, value):
+    y.flags["WRITEABLE"] = value
+
+
+@pytest.mark.parametrize("protect", [_set_flags, _set_attribute, _set_item])
+@pytest.mark.parametrize("make", [lambda x: np.zeros(3), lambda x: 2.0 * x, np.copy])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda y, x: y.__setitem__(0, 1.0),
+        lambda y, x: y.__setitem__(0, x[0]),
+        lambda y, x: y.__iadd__(1.0),
+        lambda y, x: y.__imul__(x),
+        lambda y, x: y.fill(1.0),
+        lambda y, x: y[1:].__setitem__(0, x[0]),
+        lambda y, x: y[::-1].__iadd__(x),
+        lambda y, x: np.multiply(y, x, out=y),
+        lambda y, x: np.copyto(y, x),
+    ],
+)
+def test_an_array_that_was_made_read_only_is_not_written_to(protect, make, change):
+    def f(x):
+        y = make(x)
+        before = y[:1]
+        protect(y, False)
+        assert not y.flags.writeable
+        with pytest.raises(ValueError, match="read-only"):
+            change(y, x)
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            y[1:].setflags(write=True)
+        # As in NumPy, a view that was made before may still be written through.
+        before[0] = x[1]
+        protect(y, True)
+        assert y.flags.writeable
+        y[2] = x[2]
+        return np.sum(y * y)
+
+    def same(x):
+        y = make(x)
+        y[0], y[2] = x[1], x[2]
+        return np.sum(y * y)
+
+    x = np.array([1.0, 2.0, 3.0])
+    close(gradient(f, x)[0], gradient(same, x)[0])
+    close(jvp(f, (x,), (x,))[1], jvp(same, (x,), (x,))[1])
+    close(vmap(f)(np.stack([x, 2 * x])), [f(x), f(2 * x)])
 
 
 @pytest.mark.parametrize(

@@ -260,8 +260,9 @@ def error_chain(f):
         (x_bar,) = gradient(f, X)
     except Exception as error:
         chain = [error]
-        while chain[-1].__cause__ or chain[-1].__context__:
-            chain.append(chain[-1].__cause__ or chain[-1].__context__)
+        # A function that is called again while an error is set may close the chain to a ring.
+        while (behind := chain[-1].__cause__ or chain[-1].__context__) and behind not in chain:
+            chain.append(behind)
         return chain
     # The true derivative is nowhere zero, so neither None nor zeros would be right.
     assert x_bar is not None

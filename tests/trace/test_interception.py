@@ -498,7 +498,7 @@ def test_switched_off_nothing_is_replaced():
 def test_the_switch_is_a_documented_option():
     assert options.intercept is True
     assert "intercept" in type(options).__doc__
-    assert repr(options) == "Options(intercept=True)"
+    assert repr(options) == "Options(intercept=True, lines=False)"
     with pytest.raises(AttributeError):
         options.nonsense = 1
 

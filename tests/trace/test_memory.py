@@ -41,7 +41,9 @@ TAKERS = {
     "what may make it real": (np.real_if_close, lambda held: held[0]),
     "a masked array": (lambda d: np.ma.array(d, copy=False), lambda held: held[0]),
     "an iterator in C": (np.broadcast, lambda held: next(iter(held))[0]),
-    "an iterator over all elements": (np.ndenumerate, lambda held: next(held)[1]),
+    "an iterator over all elements": (lambda d: d.flat, lambda held: next(held)),
+    "an iterator over all elements with their places": (np.ndenumerate, lambda held: next(held)[1]),
+    "an iterator of NumPy's": (lambda d: np.nditer(d), lambda held: held[0]),
     "a list": (lambda d: [d], lambda held: held[0][0]),
     "a closure": (lambda d: lambda: d, lambda held: held()[0]),
     "a view": (lambda d: d[:2], lambda held: held[0]),
@@ -49,7 +51,16 @@ TAKERS = {
 }
 
 
-KNOWN_TO_US = ("what may make it real", "a list", "a closure", "a view", "a copy")
+KNOWN_TO_US = (
+    "what may make it real",
+    "an iterator over all elements",
+    "an iterator over all elements with their places",
+    "an iterator of NumPy's",
+    "a list",
+    "a closure",
+    "a view",
+    "a copy",
+)
 
 
 @pytest.mark.parametrize("how", TAKERS)
@@ -103,6 +114,52 @@ def test_memory_that_was_given_back_is_filled_with_traced_values(how):
         return np.sum(d * x) * (seen / seen)
 
     np.testing.assert_allclose(gradient(f, X)[0], [2.0, 1.0, 1.0])
+
+
+def _garbage(d):
+    class Holder:
+        pass
+
+    holder = Holder()
+    holder.itself, holder.array = holder, data(d)
+
+
+def _kept_error(d):
+    def fails(plain):
+        parts = [plain[1:], plain]
+        raise RuntimeError(str(parts))
+
+    try:
+        fails(data(d))
+    except RuntimeError as error:
+        return error
+
+
+@pytest.mark.parametrize("take", [_garbage, _kept_error])
+def test_memory_that_only_garbage_and_calls_that_failed_hold_is_filled_with_traced_values(take):
+    def f(x):
+        d = np.ones(3)
+        held = take(d)
+        d[0] = x[0]
+        return np.sum(d * x) * (1.0 if held is None else len(held.args))
+
+    np.testing.assert_allclose(gradient(f, X)[0], [2.0, 1.0, 1.0])
+
+
+def test_the_variables_of_a_generator_that_can_go_on_hold_memory():
+    def later(plain):
+        yield
+        yield plain[0]
+
+    def f(x):
+        d = np.ones(3)
+        going = later(data(d))
+        next(going)
+        d[0] = x[0]
+        return next(going) * x[1]
+
+    with pytest.raises(MutationError, match="memory"):
+        gradient(f, X)
 
 
 def test_operations_before_and_after_the_memory_was_given_away_keep_the_values_that_they_used():
@@ -167,6 +224,120 @@ def test_the_refusal_stands_in_every_mode_and_in_batches():
             transform()
 
 
+# --- loops over an array that is written to ----------------------------------------------------------------------
+
+
+def _by_ndenumerate(y, x):
+    for (i, j), v in np.ndenumerate(y):
+        y[i, j] = v + x[j] ** 2 * (i + 1)
+        if j < 2:
+            y[i, j + 1] += x[0] * y[i, j]
+
+
+def _by_flat(y, x):
+    for k, v in enumerate(y.flat):
+        y.flat[k] = v + x[k % 3] ** 2
+        if k < 5:
+            y.flat[k + 1] += x[0] * y.flat[k]
+
+
+def _by_rows(y, x):
+    for row in y:
+        row[:] = row + x**2
+        y[1] += x[0] * row
+
+
+def _by_zip(y, x):
+    for k, (row, other) in enumerate(zip(y, y[::-1], strict=True)):
+        row += x * (k + 1)
+        other[0] *= row[1]
+
+
+def _by_nditer(y, x):
+    it = np.nditer(y, flags=["multi_index"])
+    for v in it:
+        i, j = it.multi_index
+        y[i, j] = v * x[j]
+        y[(i + 1) % 2, j] += x[i] * y[i, j]
+
+
+def _by_nditer_with_writes(y, x):
+    with np.nditer(y, op_flags=["readwrite"], order="F") as it:
+        for k, v in enumerate(it):
+            v[...] = v * x[k % 3] + k
+            y[1, 2] += v
+
+
+def _by_nditer_step_by_step(y, x):
+    it = np.nditer([y.T, x[:, None]], flags=["c_index"], op_flags=[["readwrite"], ["readonly"]])
+    while not it.finished:
+        it[0] = it[0] * it[1] + it.index
+        it.iternext()
+
+
+def _by_nditer_with_an_output(y, x):
+    with np.nditer([x, np.array([1.0, 2.0])[:, None], None]) as it:
+        for a, b, c in it:
+            c[...] = a * a * b
+        y[...] = it.operands[2]
+
+
+@pytest.mark.parametrize(
+    "fill",
+    [
+        _by_ndenumerate,
+        _by_flat,
+        _by_rows,
+        _by_zip,
+        _by_nditer,
+        _by_nditer_with_writes,
+        _by_nditer_step_by_step,
+        _by_nditer_with_an_output,
+    ],
+)
+@pytest.mark.parametrize("make", [lambda x: np.ones((2, 3)), lambda x: np.outer(x[:2], x), lambda x: np.ones((3, 2)).T])
+def test_a_loop_over_an_array_sees_what_is_written_into_it_meanwhile(fill, make):
+    def f(x):
+        y = make(x)
+        fill(y, x)
+        return np.sum(y * np.arange(6.0).reshape(2, 3))
+
+    differences = [(f(X + h) - f(X - h)) / 2e-6 for h in 1e-6 * np.eye(3)]
+    value, (g,) = withgradient(f, X)
+    np.testing.assert_allclose(value, f(X))
+    np.testing.assert_allclose(g, differences, rtol=1e-6)
+    np.testing.assert_allclose(rg.jvp(f, (X,), (X,))[1], g @ X)
+    np.testing.assert_allclose(rg.vmap(f)(np.stack([X, 2 * X])), [f(X), f(2 * X)])
+    np.testing.assert_allclose(rg.hessian(f, X), rg.jacobian(lambda x: rg.gradient(f, x)[0], X))
+
+
+def test_an_iterator_of_numpys_is_one_and_its_readonly_elements_are_so():
+    def f(x):
+        it = np.nditer([x, np.ones(3)])
+        assert isinstance(it, np.nditer)
+        assert isinstance(np.nditer(np.arange(3)), np.nditer)
+        assert it.ndim == 1
+        assert len(it) == 2
+        with pytest.raises(ValueError, match="read-only"):
+            it[0][...] = 1.0
+        return sum(a * a * b for a, b in it)
+
+    np.testing.assert_allclose(gradient(f, X)[0], 2 * X)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: np.nditer(x, flags=["external_loop"]),
+        lambda x: np.nditer(x, flags=["buffered"], op_dtypes=["float32"], casting="same_kind"),
+        lambda x: np.nditer(x).itviews,
+    ],
+)
+def test_an_iterator_that_gives_parts_of_the_memory_is_refused(use):
+    with pytest.raises(MutationError, match=r"np\.nditer.*test_memory\.py"):
+        gradient(use, X)
+
+
 # --- what is computed of arrays made inside ---------------------------------------------------------------------
 
 
@@ -183,6 +354,14 @@ def test_the_refusal_stands_in_every_mode_and_in_batches():
         lambda: -np.eye(2),
         lambda: np.ones((2, 2)).cumsum(axis=0),
         lambda: np.maximum(np.eye(2), 0.5),
+        lambda: np.linalg.eigh(np.eye(2) + 1.0)[1],
+        lambda: np.linalg.eig(np.diag([1.0, 2.0])).eigenvectors,
+        lambda: np.linalg.qr(np.eye(2) + 1.0).R,
+        lambda: np.linalg.svd(np.eye(2) + 1.0)[2],
+        lambda: np.unique_inverse(np.array([3.0, 1.0])).values[None],
+        lambda: divmod(5.0 * np.ones((2, 2)), 2.0)[1],
+        lambda: np.polyfit(np.arange(5.0), np.arange(5.0) ** 2, 2)[None],
+        lambda: np.histogram(np.arange(5.0), 3)[1][None],
     ],
 )
 def test_what_is_computed_of_arrays_made_inside_can_be_filled_with_traced_values(make):

@@ -20,6 +20,7 @@ from retrograde.trace.handle import HANDLES, MAPPED, VIEWS, Traced
 from retrograde.trace.keys import BatchedKey, fixed_key
 from retrograde.trace.level import Level
 from retrograde.trace.mapped import MappedView, become_mapped, hold
+from retrograde.trace.memory import READ_ONLY, is_read_only, set_read_only
 from retrograde.trace.views import shares_memory, snapshot
 from retrograde.trace.writing import follow
 
@@ -172,6 +173,8 @@ def view(x: Any, step: Callable[[Any], Any], raw: Any) -> Any:
     if not shares_memory(raw, x.primal):
         return hold(apart(raw), x.level)
     v = MappedView()
+    if READ_ONLY and is_read_only(x):
+        set_read_only(v, True)
     v.base, v.path = (x.base, (*x.path, step)) if type(x) in VIEWS else (x, (step,))
     v.read, v.version = raw, v.base.primal
     return v

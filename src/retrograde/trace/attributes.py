@@ -76,10 +76,14 @@ class Attributes:
 
     @property
     def flags(self) -> Any:
-        """How the array lies in memory, to read: what is set here belongs to a view that nobody else has."""
+        """How the array lies in memory, and whether it may be written to."""
+        return Flags(self)
+
+    def layout(self) -> Any:
+        """NumPy's flags, of a view that nobody else has."""
         value = self.without_derivatives()
         # A batched value answers for one example.
-        return value.flags if isinstance(value, Attributes) else np.asarray(value).view().flags
+        return value.layout() if isinstance(value, Attributes) else np.asarray(value).view().flags
 
     T = property(lambda x: np.transpose(x))
     mT = property(lambda x: np.matrix_transpose(x))
@@ -209,12 +213,12 @@ class Attributes:
         )
 
     def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
-        if not self.is_free():
-            raise MissingAttributeError(
-                f"{describe(self)} has no setflags: that belongs to the plain array",
-                "leave it out, and take np.copy(x), where writes must not reach x",
-            )
-        self.without_derivatives().setflags(write, align, uic)
+        if align is not None:
+            self.flags.aligned = align
+        if uic is not None:
+            self.flags.writebackifcopy = uic
+        if write is not None:
+            self.flags.writeable = write
 
 
 def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -234,6 +238,61 @@ for _name in (
     setattr(Attributes, _name, _method(_name, getattr(np, _name)))
 setattr(Attributes, "conj", Attributes.conjugate)
 setattr(Attributes, "choose", _method("choose", np.choose))
+
+
+class Flags:
+    """`x.flags`: NumPy's own, to read; and whether the array may be written to, which can be set."""
+
+    __slots__ = ("array",)
+
+    array: Any
+
+    def __init__(self, array: Any) -> None:
+        object.__setattr__(self, "array", array)
+
+    @property
+    def writeable(self) -> bool:
+        from retrograde.trace.memory import is_read_only  # which needs the class that `Attributes` is a base of
+
+        return self.array.layout().writeable and not is_read_only(self.array)
+
+    @writeable.setter
+    def writeable(self, value: Any) -> None:
+        from retrograde.trace.memory import set_read_only
+
+        set_read_only(self.array, not value)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.array.layout(), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "writeable":
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self.array.layout(), name, value)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.writeable if name in _WRITEABLE else self.array.layout()[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if name in _WRITEABLE:
+            self.writeable = value
+        else:
+            self.array.layout()[name] = value
+
+    def __eq__(self, other: object) -> bool:
+        return self.array.layout() == (other.array.layout() if isinstance(other, Flags) else other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        layout = self.array.layout()
+        if layout.writeable and not self.writeable:
+            layout.writeable = False
+        return repr(layout)
+
+
+_WRITEABLE = ("WRITEABLE", "W")
 
 
 class Flat:

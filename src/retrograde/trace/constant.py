@@ -91,8 +91,10 @@ def of_constants(y: Any, name: str, start: FrameType | None = None) -> Any:
         start: a frame of this package above which the caller is looked for.
     """
     start = start or sys._getframe(1)
-    if type(y) is list or type(y) is tuple:
-        return type(y)(of_constants(part, name, start) for part in y)
+    if isinstance(y, list | tuple):
+        parts = [of_constants(part, name, start) for part in y]
+        # A named tuple (`np.linalg.eigh`) takes them one by one.
+        return type(y)(*parts) if hasattr(y, "_fields") else type(y)(parts)
     if type(y) is not np.ndarray or y.dtype.kind not in "fc":
         return y
     context = CONTEXT.get()
@@ -108,7 +110,9 @@ def of_constants(y: Any, name: str, start: FrameType | None = None) -> Any:
 
 
 # What Python calls functions of NumPy's.
-_BUILTINS = {"absolute": "abs", "rint": "round"}
+_BUILTINS = {
+    "absolute": "abs", "rint": "round", "floor_divide": "divmod", "remainder": "divmod", "power": "pow"
+}  # fmt: skip
 
 
 def released(x: Any) -> Any:

@@ -15,7 +15,7 @@ from retrograde.trace.constant import CONSTANT, constant, constant_here
 from retrograde.trace.creation import array_of
 from retrograde.trace.handle import HANDLES, MAPPED, VIEWS, Traced, like_of, make, plain
 from retrograde.trace.keys import BatchedKey, fixed_key
-from retrograde.trace.memory import is_lent
+from retrograde.trace.memory import READ_ONLY, check_writeable, is_lent
 from retrograde.trace.operators import NUMBERS
 from retrograde.trace.views import is_same_part, shares_memory, view_of
 from retrograde.trace.writing import READ, READ_ONE, Path, follow, write
@@ -88,6 +88,8 @@ def setitem(x: Any, key: Any, value: Any) -> None:
     """`x[key] = value`, for a view too."""
     if not isinstance(plain(x), np.ndarray):
         raise TypeError(f"'{type(plain(x)).__name__}' object does not support item assignment")
+    if READ_ONLY:
+        check_writeable(x)
     if is_same_part(x, key, value):
         return
     if isinstance(value, list | tuple) and _holds_views(value, x) and _write_in_turn(x, key, value):
@@ -190,6 +192,8 @@ def _in_place(operate: Callable[[Any, Any], Any]) -> Callable[[Traced, Any], Any
         if type(x.primal) in NUMBERS or not isinstance(plain(x), np.ndarray):
             # Numbers do not change: the name gets a new value.
             return getattr(type(x), name)(x, other)
+        if READ_ONLY:
+            check_writeable(x)
         y = operate(x, other)
         shape, dtype = x.shape, x.dtype
         if np.shape(y) != shape or not np.can_cast(y.dtype, dtype, "same_kind"):

@@ -35,6 +35,8 @@ from retrograde.trace.constant import CONSTANT, writable
 from retrograde.trace.creation import array_of, contains_traced
 from retrograde.trace.elements import vectorize_call, vectorized
 from retrograde.trace.handle import HANDLES, MAPPED, VIEWS, contents, data, plain
+from retrograde.trace.iteration import Iterator as ArrayIterator
+from retrograde.trace.iteration import enumerate_init, enumerated
 from retrograde.trace.operators import binary, unary
 from retrograde.trace.striding import strided
 from retrograde.trace.undecided import undecided
@@ -353,6 +355,9 @@ def _as_strided(original: Any, x: Any, shape: Any = None, strides: Any = None, *
     return strided(x, shape, strides)
 
 
+_numpy["nditer"] = _originals[id(np.nditer)] = ArrayIterator
+
+
 @_replaces(np, "take", _numpy)
 def _take(original: Any, a: Any, indices: Any, *args: Any, **kwargs: Any) -> Any:
     places = plain(indices)
@@ -638,6 +643,7 @@ def install() -> None:
             _replaced.append((names, before if read(names) == values else {name: names[name] for name in table}))
             names.update(table)
         np.vectorize.__call__ = vectorized  # type: ignore[method-assign]
+        np.ndenumerate.__init__ = enumerated  # type: ignore[method-assign]
         for module in early_bound.own:
             try:
                 unchanged = all(map(operator.is_, module.read(module.names), module.values))
@@ -664,6 +670,7 @@ def uninstall() -> None:
     thread.ThreadPoolExecutor.submit = _submit  # type: ignore[method-assign]
     threading.Thread.start = _start  # type: ignore[method-assign]
     np.vectorize.__call__ = vectorize_call  # type: ignore[method-assign]
+    np.ndenumerate.__init__ = enumerate_init  # type: ignore[method-assign]
     if _thresholds is not None:
         gc.set_threshold(*_thresholds)
         _thresholds = None

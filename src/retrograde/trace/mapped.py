@@ -19,7 +19,7 @@ from retrograde.trace import protocols, views
 from retrograde.trace.call import highest_level
 from retrograde.trace.handle import HANDLES, MAPPED, VIEWS, Traced, contents, make, plain
 from retrograde.trace.indexing import getitem, setitem
-from retrograde.trace.memory import owned
+from retrograde.trace.memory import READ_ONLY, check_writeable, owned
 from retrograde.trace.protocols import array_function, array_ufunc
 from retrograde.trace.views import View
 from retrograde.trace.write_functions import at
@@ -81,8 +81,7 @@ class Mapped(Traced):
         strides: tuple[int, ...] = self.memory.strides
         return strides[1:] if self.level.maps else strides
 
-    @property
-    def flags(self) -> Any:
+    def layout(self) -> Any:
         return self.example().view().flags
 
     def example(self) -> np.ndarray[Any, Any]:
@@ -368,6 +367,8 @@ def _in_place(name: str, bare: str) -> Callable[[Any, Any], Any]:
         y = operate(x, other)
         if x.level.maps and not x.is_array():
             return y  # numbers do not change: the name gets a new value
+        if READ_ONLY:
+            check_writeable(x)
         if np.shape(y) != np.shape(x) or not np.can_cast(y.dtype, x.dtype, "same_kind"):
             # Let NumPy say what is wrong with it.
             getattr(operator, f"i{bare}")(np.zeros(x.shape, x.dtype), np.zeros(y.shape, y.dtype))

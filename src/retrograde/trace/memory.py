@@ -7,8 +7,13 @@ NumPy, and must see the write: for them it is made in place, and refused where p
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import inspect
+import sys
 import weakref
 from sys import getrefcount
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -81,6 +86,42 @@ def part_from_others(x: Traced) -> None:
     x.primal = copied(x.primal)
 
 
+# --- arrays that the user has made read-only ---------------------------------------------------------------------
+
+READ_ONLY: dict[int, weakref.ref[Traced]] = {}
+"""The handles of such arrays, by identity: few programs have any, so that a write asks first whether there are some.
+
+The flag of a primal would not do: it is also set for arrays of the caller, which a transform may write to since it has
+a version of its own.
+"""
+
+
+def set_read_only(x: Traced, is_so: bool) -> None:
+    """Set or lift the mark of an array, and of the views of it that are made from now on.
+
+    Raises:
+        ValueError: NumPy's own, where it is a view of a read-only array that is to be lifted.
+    """
+    if is_so:
+        key = id(x)
+        READ_ONLY[key] = weakref.ref(x, lambda _: READ_ONLY.pop(key, None))
+        return
+    if x.base is not None and is_read_only(x.base):
+        raise ValueError("cannot set WRITEABLE flag to True of this array")
+    READ_ONLY.pop(id(x), None)
+
+
+def is_read_only(x: Any) -> bool:
+    """Whether the user has made an array read-only, or one that it is a view of before it was taken."""
+    return id(x) in READ_ONLY
+
+
+def check_writeable(x: Any) -> None:
+    """Refuse a write into an array that is marked so, in NumPy's words."""
+    if id(x) in READ_ONLY:
+        raise ValueError("assignment destination is read-only")
+
+
 # --- what a constant gives to others -----------------------------------------------------------------------------
 
 
@@ -120,13 +161,51 @@ def check_not_lent(x: Traced) -> None:
     Raises:
         MutationError: somebody has.
     """
-    if x.link is None or x.link() is None:
+    if _lent(x) is None:
+        return
+    _forget_what_nobody_can_see(x)
+    if _lent(x) is None:
         return
     raise MutationError(
         f"a traced value would be written into an array of shape {x.primal.shape} whose memory "
         f"{_holder(x.link())} has taken, and which would keep the old values",
         *_WAYS,
     )
+
+
+def _forget_what_nobody_can_see(x: Traced) -> None:
+    """Free what was lent of `x` if only garbage and the variables of calls that have failed hold it.
+
+    An exception that is kept, or is being handled, holds the frames that it came through. They have ended; their
+    variables are for debuggers.
+    """
+    gc.collect()
+    if _lent(x) is None:
+        return
+    running = set()
+    for frame in sys._current_frames().values():
+        while frame is not None:
+            running.add(id(frame))
+            frame = frame.f_back  # type: ignore[assignment]
+    for frame in gc.get_objects():
+        if type(frame) is not FrameType or id(frame) in running or frame.f_code.co_flags & _CAN_GO_ON:
+            continue
+        if any(_looks_into(value, _lent(x)) for value in frame.f_locals.values()):
+            # It may have begun to run in another thread.
+            with contextlib.suppress(RuntimeError):
+                frame.clear()
+                frame.f_locals  # noqa: B018  (the copy that was made above is brought up to date)
+
+
+_CAN_GO_ON = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+def _looks_into(value: Any, lent: Any) -> bool:
+    if lent is None:
+        return False
+    if type(value) in (list, tuple, dict):
+        return any(_looks_into(part, lent) for part in (value.values() if type(value) is dict else value))
+    return value is lent or getattr(value, "base", None) is lent
 
 
 _WAYS = (
@@ -139,9 +218,9 @@ def _holder(lent: np.ndarray[Any, Any]) -> str:
     """Who holds what was lent, as far as it can be found, for a message."""
     frame = callers_frame(user_frame())
     for name, value in {} if frame is None else tuple(frame.f_locals.items()):
-        if value is lent or getattr(value, "base", None) is lent:
+        if _looks_into(value, lent):
             return f"`{name}`"
         held = getattr(value, "__dict__", None)
-        if type(held) is dict and any(part is lent or getattr(part, "base", None) is lent for part in held.values()):
+        if type(held) is dict and any(_looks_into(part, lent) for part in held.values()):
             return f"`{name}` ({type(value).__name__})"
     return "something else"

@@ -14,7 +14,7 @@ from retrograde.trace.call import call, dispatch
 from retrograde.trace.callers import calling_frame
 from retrograde.trace.constant import CONSTANT, of_constants, writable
 from retrograde.trace.elements import called_on_objects, takes_objects
-from retrograde.trace.handle import HANDLES, Traced, plain
+from retrograde.trace.handle import HANDLES, MAPPED, Traced, plain
 from retrograde.trace.indexing import check_apart
 from retrograde.trace.operators import GENERATED
 from retrograde.trace.write_functions import (
@@ -83,6 +83,10 @@ def _where(ufunc: np.ufunc, inputs: tuple[Any, ...], where: Any, out: Any) -> An
             "np.where(mask, f(x), other): it has a derivative and says what stands elsewhere",
         )
     shape = out[0].shape
+    if type(plain(where)) in MAPPED:
+        with np.errstate(all="ignore"):  # where nobody has asked for it
+            y = ufunc(*inputs)
+        return store(f"np.{ufunc.__name__}", np.where(where, y, out[0]), out)
     mask = np.broadcast_to(np.asarray(plain(where), bool), shape)
     return store(f"np.{ufunc.__name__}", ufunc(*(np.broadcast_to(x, shape)[mask] for x in inputs)), out, mask)
 
@@ -190,12 +194,21 @@ def _of_constants(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 def _is_new(y: Any, given: Any) -> bool:
     """Whether the arrays of a result have memory of their own; seldom one is an argument as it came."""
     if type(y) is np.ndarray:
-        return y.base is None and not _contains(given, y)
-    return not isinstance(y, list | tuple) or all(_is_new(part, given) for part in y)
+        return not _touches(given, y, y.base is not None)
+    if not isinstance(y, list | tuple):
+        return True
+    return all(_is_new(part, (given, y[i + 1 :])) for i, part in enumerate(y))
 
 
-def _contains(tree: Any, array: Any) -> bool:
-    return tree is array or (isinstance(tree, list | tuple) and any(_contains(part, array) for part in tree))
+def _touches(tree: Any, array: Any, is_part: bool) -> bool:
+    """Whether an array, which is part of another or whole, is one of the arrays in a tree, or shares memory with it."""
+    if isinstance(tree, list | tuple):
+        return any(_touches(part, array, is_part) for part in tree)
+    if tree is array:
+        return True
+    if type(tree) is not np.ndarray or not (is_part or tree.base is not None):
+        return False
+    return np.may_share_memory(tree, array)
 
 
 def _without_rule(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

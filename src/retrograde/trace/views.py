@@ -17,7 +17,7 @@ from retrograde.errors import MutationError
 from retrograde.trace.constant import CONSTANT, released
 from retrograde.trace.handle import HANDLES, MAPPED, SIMPLE, VIEWS, Traced, like_of, make
 from retrograde.trace.level import Level
-from retrograde.trace.memory import copied, is_lent, lend, owned, owner_of
+from retrograde.trace.memory import READ_ONLY, copied, is_lent, is_read_only, lend, owned, owner_of, set_read_only
 from retrograde.trace.structure import map_leaves
 from retrograde.trace.writing import NOWHERE, READ, Path, Step, follow
 
@@ -117,6 +117,8 @@ def view_of(x: Any, step: Step, read: Callable[[], Any], key: Any = None) -> Any
     """
     v: View = VIEW_OF_MAPPED() if type(x) in MAPPED else View()
     v.key = key
+    if READ_ONLY and is_read_only(x):
+        set_read_only(v, True)
     if type(x) in VIEWS:
         v.base, v.path = x.base, (*x.path, step)
     else:

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from retrograde.errors import BatchError, MutationError
-from retrograde.rules.numpy_indexing import may_repeat, scatter
+from retrograde.rules.numpy_indexing import may_repeat, scatter, take_body
 from retrograde.trace.call import dispatch
 from retrograde.trace.callers import Statement, frame_of_user, statement_of
 from retrograde.trace.constant import constant_here
 from retrograde.trace.creation import array_of
-from retrograde.trace.handle import HANDLES, is_traced, plain
+from retrograde.trace.handle import HANDLES, MAPPED, is_traced, plain
 from retrograde.trace.indexing import check_apart, setitem
 from retrograde.trace.keys import BatchedKey, fixed_key
 from retrograde.trace.places import places_of
@@ -51,6 +51,9 @@ def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
     if where is True:
         setitem(dst, ..., src)
         return
+    if _is_batched(where):
+        setitem(dst, ..., np.where(where, src, dst))
+        return
     mask = np.broadcast_to(np.asarray(plain(where), bool), dst.shape)
     setitem(dst, mask, np.broadcast_to(src, dst.shape)[mask])
 
@@ -61,6 +64,11 @@ def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     np.fill_diagonal._implementation(a, val, wrap)  # type: ignore[attr-defined]
+
+
+def _is_batched(mask: Any) -> bool:
+    """Whether a mask is another one for each example of a batch: then all elements are computed, and some are taken."""
+    return type(plain(mask)) in MAPPED
 
 
 def _by_source(function: Callable[..., Any], a: Any, values: Any, *others: Any) -> None:
@@ -74,10 +82,19 @@ def _by_source(function: Callable[..., Any], a: Any, values: Any, *others: Any) 
 
 def _place(arr: Any, mask: Any, vals: Any) -> None:
     check_apart("np.place", [plain(vals)], arr)
+    if _is_batched(mask):
+        # The values one after the other, at the places that the mask chooses.
+        vals = np.reshape(array_of(vals), -1)
+        turn = (np.cumsum(mask) - 1) % np.size(vals)
+        setitem(arr, ..., np.where(mask, np.reshape(take_body(vals, plain(turn)), arr.shape), arr))
+        return
     _by_source(np.place, arr, vals, plain(mask))
 
 
 def _putmask(a: Any, mask: Any, values: Any) -> None:
+    if _is_batched(mask):
+        setitem(a, ..., np.where(mask, np.resize(values, a.shape), a))
+        return
     _by_source(np.putmask, a, values, plain(mask))
 
 
