@@ -60,6 +60,14 @@ def parallel_with_scratch_arrays(x, m):
     return s
 
 
+@program(numbers(4, 3), numbers(3))
+def parallel_with_sizes_to_compare(a, w):
+    s = 0.0
+    for i in prange(4):
+        s += np.sum((a[i] - w) ** 2) * np.max(a[i] * w)
+    return s
+
+
 @program(numbers(6))
 def parallel_only_in_part(x):
     y = np.zeros(6)

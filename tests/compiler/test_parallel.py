@@ -61,6 +61,19 @@ def shared_scratch(x):
     return s
 
 
+def compares_sizes_on_one_path(x):
+    s = 0.0
+    for i in prange(len(x)):
+        if x[i] > 100.0:
+            s += np.sum(x * x[1:])
+        s += np.exp(x[i]) * s_of(x)
+    return s
+
+
+def s_of(x):
+    return x[0] * 0.5
+
+
 def may_raise(x):
     s = 0.0
     for i in prange(len(x)):
@@ -71,7 +84,9 @@ def may_raise(x):
     return s
 
 
-@pytest.mark.parametrize("function", [recurrence, meeting_stores, neighbours, shared_scratch, may_raise])
+@pytest.mark.parametrize(
+    "function", [recurrence, meeting_stores, neighbours, shared_scratch, may_raise, compares_sizes_on_one_path]
+)
 def test_loops_whose_iterations_may_meet_run_in_one_thread(function):
     check(function, (X,), options=IN_PARTS, second=False)
     assert "threads()" not in text(function, X)

@@ -43,6 +43,7 @@ from retrograde.compiler.form import (
     uses,
     walk,
 )
+from retrograde.compiler.ops import is_cheap
 from retrograde.compiler.reexecute import NOT_AGAIN, Iterations
 
 
@@ -83,18 +84,21 @@ class _Parallel:
             self.parts(s, plan)
 
     def raise_before(self, s: For) -> None:
-        """Move comparisons of sizes that do not change in front of the loop: a loop with a way out has one thread."""
+        """Move comparisons of sizes that do not change in front of the loop: a loop with a way out has one thread.
+
+        Those in a branch stay, as nobody knows whether it is taken.
+        """
         inside = {name for x in walk([s]) for name in defs(x)}
 
         def without_guards(block: Block) -> Block:
             kept: Block = []
             for x in block:
-                for f in x.blocks:
-                    setattr(x, f, without_guards(getattr(x, f)))
+                if isinstance(x, For):
+                    x.body = without_guards(x.body)
                 is_guard = isinstance(x, If) and not x.orelse and [type(y) for y in x.then] == [Raise]
                 if is_guard and not inside & set(uses(x)):
                     guards.append(x)
-                elif isinstance(x, Op) and not inside & set(uses(x)) and x.fn in ("!=", "=="):
+                elif isinstance(x, Op) and not inside & set(uses(x)) and is_cheap(x.fn):
                     self.out.append(x)
                     inside.discard(x.dst)
                 else:
