@@ -68,6 +68,18 @@ def parallel_with_sizes_to_compare(a, w):
     return s
 
 
+@program(numbers(4, 3))
+def parallel_with_tapes_of_unknown_length(a):
+    s = 0.0
+    for i in prange(4):
+        t = 1.0
+        for j in range(3):
+            for k in range(j, 3):
+                t = np.sin(t) * a[i, j] + a[i, k]
+        s += t
+    return s
+
+
 @program(numbers(6))
 def parallel_only_in_part(x):
     y = np.zeros(6)

@@ -32,6 +32,7 @@ from retrograde.compiler.form import (
     Raise,
     Set,
     Slice,
+    Stack,
     Statement,
     Store,
     Type,
@@ -187,10 +188,11 @@ class _Plan:
 
     def found(self) -> str:
         program, loop, memory = self.program, self.loop, self.memory
-        if any(isinstance(s, (Raise, *NOT_AGAIN)) for s in self.inside):
+        stacks = {s.stack for s in self.inside if isinstance(s, Stack)}  # an iteration's own
+        if any(isinstance(s, (Raise, *NOT_AGAIN)) and not stacks & {*uses(s), *defs(s)} for s in self.inside):
             return "it may end early, or needs its iterations in order"
         own = {name for s in self.inside for name in defs(s)}
-        own_roots = {memory.root(name) for name in own if program.types[name].is_array} & own
+        own_roots = {memory.root(name) for name in own if program.types[name].is_array} & own | stacks
         ids = {id(s) for s in (loop, *self.inside)}
         around = [s for s in walk(program.body) if id(s) not in ids]
         if any(own & set(uses(s)) for s in around):
