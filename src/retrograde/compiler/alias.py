@@ -60,6 +60,8 @@ class Memory:
 
     def reads(self, s: Statement) -> set[str]:
         """The roots whose contents the statement itself reads (not what is nested in it)."""
+        if type(s) not in _READING:
+            return set()
         root = self.root
         if isinstance(s, Load | Copy):
             return {root(s.array)}
@@ -81,6 +83,8 @@ class Memory:
 
     def writes(self, s: Statement) -> set[str]:
         """The roots whose contents the statement itself may change."""
+        if type(s) not in _WRITING:
+            return set()
         root = self.root
         if isinstance(s, Store | Increase | Fill):
             return {root(s.array)}
@@ -103,10 +107,15 @@ class Memory:
         return set()
 
     def all_writes(self, block: Block) -> set[str]:
-        return {root for s in walk(block) for root in self.writes(s)}
+        return {root for s in walk(block) if type(s) in _WRITING for root in self.writes(s)}
 
     def all_reads(self, block: Block) -> set[str]:
-        return {root for s in walk(block) for root in self.reads(s)}
+        return {root for s in walk(block) if type(s) in _READING for root in self.reads(s)}
+
+
+# Most statements do neither.
+_READING = frozenset({Load, Copy, Get, Whole, Call, Return, Swap, Push, Pop, PopArray})
+_WRITING = frozenset({Store, Increase, Fill, Set, Add, Whole, Call, Swap, Alloc, Copy, PopArray, Push, Pop})
 
 
 class Changes:

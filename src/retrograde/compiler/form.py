@@ -357,21 +357,33 @@ class Return(Statement):
 # --- traversal ---------------------------------------------------------------------------------------------------
 
 
-def names_in(x: Any) -> Iterator[str]:
+def names_in(x: Any) -> list[str]:
     """The names in an operand, an index or a tuple of these."""
+    found: list[str] = []
+    _add_names(x, found)
+    return found
+
+
+def _add_names(x: Any, found: list[str]) -> None:
     if isinstance(x, str):
-        yield x
+        found.append(x)
     elif isinstance(x, tuple):
         for y in x:
-            yield from names_in(y)
+            _add_names(y, found)
 
 
 def uses(s: Statement) -> list[str]:
-    return [name for f in s.reads for name in names_in(getattr(s, f))]
+    found: list[str] = []
+    for f in s.reads:
+        _add_names(getattr(s, f), found)
+    return found
 
 
 def defs(s: Statement) -> list[str]:
-    return [name for f in s.defines for name in names_in(getattr(s, f))]
+    found: list[str] = []
+    for f in s.defines:
+        _add_names(getattr(s, f), found)
+    return found
 
 
 def blocks_of(s: Statement) -> list[Block]:
@@ -382,8 +394,8 @@ def walk(block: Iterable[Statement]) -> Iterator[Statement]:
     """All statements in program order, the nested ones behind the one that holds them."""
     for s in block:
         yield s
-        for inner in blocks_of(s):
-            yield from walk(inner)
+        for f in s.blocks:
+            yield from walk(getattr(s, f))
 
 
 def map_names(x: Any, function: Callable[[str], Operand]) -> Any:
