@@ -110,3 +110,35 @@ def test_an_exception_of_one_example_is_raised():
 
     with pytest.raises(ValueError, match="negative"):
         rg.vmap(checked)(np.array([1.0, 2.0, -1.0]))
+
+
+def test_products_with_hessians_are_one_native_program():
+    @rg.compile
+    def energy(x, w):
+        s = 0.0
+        for i in range(1, len(x)):
+            s += np.sin(x[i] * w) * x[i - 1] ** 2
+        return s
+
+    x, w = XS[1], 0.7
+    plain = energy.__wrapped__
+    close(rg.hvp(energy, x, V, w=w), rg.hvp(plain, x, V, w=w))
+    for got, want in zip(rg.hessian(energy, x, w), rg.hessian(plain, x, w), strict=True):
+        for a, b in zip(got, want, strict=True):
+            close(a, b)
+    close(rg.hessian(energy, x, w=w, chunk=2), rg.hessian(plain, x, w=w))
+    close(rg.hvp(rg.compile(lambda w: w**3), 2.0, 1.5), 18.0)
+    specialisation = next(iter(energy._specialisations.values()))
+    assert {which.kind for which in specialisation.variant().natives} == {"T"}
+
+
+def test_products_with_hessians_say_what_is_wrong_as_transforms_do():
+    square = rg.compile(lambda x: np.sum(x * x))
+    with pytest.raises(rg.SeedError):
+        rg.hvp(square, XS[0], np.ones(2))
+    with pytest.raises(rg.LossError):
+        rg.hvp(square, np.array([np.inf]), np.ones(1))
+    with pytest.raises(rg.ScalarError):
+        rg.hessian(rg.compile(lambda x: x * x), XS[0])
+    with pytest.raises(rg.InputError, match="takes integers for data"):
+        rg.hvp(rg.compile(lambda x: x * x), 3, 1.0)

@@ -297,6 +297,36 @@ class Compiled(Native):
         bars: list[Any] = [found.get(("x_bar", i)) if of.params[i] in reached else None for i in range(len(leaves))]
         return NativeGradient(found["y", 0], _by_argument(of, arguments, bars)[: len(args)])
 
+    def native_products(self, args: tuple[Any, ...], kwargs: dict[str, Any], directions: list[Any]) -> list[Any] | None:
+        """The products of the Hessian with many directions, in one native loop (see trace/running.py)."""
+        from retrograde.compiler.examples import Examples
+        from retrograde.compiler.form import Type
+
+        of, arguments = self._bound(args, kwargs)
+        kinds = list(of.arguments.values())[: len(args)]
+        if not of.result_types or of.structure != of.result_types[0] or of.result_types[0] != Type("float64"):
+            return None
+        if not all(isinstance(kind, Type) and kind.dtype == "float64" for kind in kinds):
+            return None
+        leaves = self._leaves(of, arguments)
+        given: dict[Any, Any] = {("x", i): leaf for i, leaf in enumerate(leaves)}
+        given["y_bar", 0] = 1.0
+        along: dict[Any, Any] = {}
+        for i, d in enumerate(directions):
+            if d is not None:
+                if np.shape(d)[1:] != np.shape(leaves[i]) or getattr(d, "dtype", None) != np.float64:
+                    return None
+                along["dot", 0, ("x", i)] = d
+        if not along:
+            return None
+        size = len(next(iter(along.values())))
+        wanted = self._leaves_at(of, arguments, tuple(range(len(args))))
+        found = of.evaluate("T", 1, given | along, wanted, Examples(size, frozenset(along)))
+        if not np.isfinite(found["y", 0][0]):
+            return None  # the transform says what is wrong with that
+        zeros = [np.zeros((size, *np.shape(args[i]))) for i in range(len(args))]
+        return [found.get(("dot", 0, ("x_bar", i)), zeros[i]) for i in range(len(args))]
+
 
 @functools.cache
 def _load() -> None:

@@ -15,7 +15,7 @@ from retrograde.tools.arguments import Arguments, is_vector
 from retrograde.tools.directions import Blocks, Passes, Recorded, columns, diagonal
 from retrograde.trace.creation import array_of
 from retrograde.trace.handle import contents, is_traced, like_of, plain, shape_of
-from retrograde.trace.running import interruptible
+from retrograde.trace.running import interruptible, native_products
 from retrograde.trace.structure import flatten, unflatten, zero_like
 
 
@@ -145,11 +145,16 @@ def hessian(
     if arguments.params is not None:
         _refuse_forward(mode)
         mode = "reverse"
+    is_plain = len(arguments.xs) == len(args) and all(x is arg for x, arg in zip(arguments.xs, args, strict=True))
+
+    def natively(directions: list[Any]) -> list[Any] | None:
+        return native_products(f, args, kwargs, directions) if is_plain and argnums is None else None
+
     try:
         blocks = (
             Recorded(gradients, arguments.xs, arguments.params).rows(passes)
             if mode == "reverse"
-            else columns(gradients, arguments.xs, passes)[1]
+            else columns(gradients, arguments.xs, passes, natively=natively)[1]
         )
     except MissingRuleError:
         if mode != "auto":

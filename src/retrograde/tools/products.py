@@ -18,7 +18,7 @@ from retrograde.tools.jacobian import check_holomorphic
 from retrograde.tools.vectors import Layout, checked_output
 from retrograde.trace.directions import directions_of
 from retrograde.trace.handle import is_traced, like_of
-from retrograde.trace.running import interruptible
+from retrograde.trace.running import interruptible, native_products
 from retrograde.trace.structure import finished, flatten, is_variable, leaves_like, unflatten, zero_like
 
 
@@ -33,6 +33,10 @@ def hvp(f: Callable[..., Any], /, x: Any = None, v: Any = None, **kwargs: Any) -
     """
     if x is None:
         return functools.partial(hvp, f, **kwargs)
+    if isinstance(v, np.ndarray | float):
+        products = native_products(f, (x,), kwargs, [np.asarray(v)[None]])
+        if products is not None:
+            return products[0][0] if isinstance(x, np.ndarray) else float(products[0][0])
     return jvp(functools.partial(grad(f), **kwargs), (x,), (v,))[1]
 
 

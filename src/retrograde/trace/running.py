@@ -169,6 +169,25 @@ class Native:
         """
         raise NotImplementedError
 
+    def native_products(self, args: tuple[Any, ...], kwargs: dict[str, Any], directions: list[Any]) -> list[Any] | None:
+        """The derivatives of the gradient in numbers and arrays of floats, along many directions.
+
+        Args:
+            directions: for each argument an array with the axis of the directions in front, or None for zeros.
+
+        Returns:
+            For each argument the products of the Hessian with the directions, with the same axis in front. None where
+            the function does not return one finite real number, or takes other arguments.
+        """
+        raise NotImplementedError
+
+
+def native_products(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], directions: list[Any]) -> list[Any] | None:
+    """What `f` itself knows of the products of its Hessian with directions; None where it has to be traced."""
+    if not isinstance(f, Native) or any(map(contains_traced, (*args, *kwargs.values(), *directions))):
+        return None
+    return f.native_products(args, kwargs, directions)
+
 
 def native_gradient(
     f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], places: tuple[int, ...]
