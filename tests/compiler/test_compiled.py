@@ -129,6 +129,7 @@ def test_gradients_do_not_change_the_arguments():
     assert out.tolist() == [1, 1, 1]
 
 
+@pytest.mark.usefixtures("as_plain_python")
 def test_a_compiled_function_is_differentiated_inside_a_traced_one_in_every_mode_and_order():
     def compiled_loss(x):
         return loss_with_writes(x, fill)
@@ -160,6 +161,7 @@ def third_by_rows(loss, x, v):
     return rg.gradient(lambda x: np.sum(rg.hvp(loss, x, v)), x)[0]
 
 
+@pytest.mark.usefixtures("as_plain_python")
 def test_jacobians_of_array_results():
     @rg.compile
     def powers(x):

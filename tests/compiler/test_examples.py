@@ -53,6 +53,7 @@ def test_a_batch_of_one_and_of_examples_that_are_no_rows():
     close(rg.vmap(lambda x: both(x, 0.5, 2)[1])(frozen), [both(XS[0], 0.5, 2)[1]] * 3)
 
 
+@pytest.mark.usefixtures("as_plain_python")
 def test_a_batch_of_derivatives_is_what_the_derivatives_are():
     def loss(x):
         return both(x, 0.5, 2)[1]
@@ -62,6 +63,7 @@ def test_a_batch_of_derivatives_is_what_the_derivatives_are():
     close(rg.vmap(lambda x: rg.hvp(loss, x, V))(XS), [rg.hvp(loss, x, V) for x in XS])
 
 
+@pytest.mark.usefixtures("as_plain_python")
 def test_jacobians_and_hessians_are_those_of_the_function_as_written():
     def array(f):
         return lambda x: f(x, 0.5, 3)[0]
@@ -79,6 +81,7 @@ def test_jacobians_and_hessians_are_those_of_the_function_as_written():
             close(a, b)
 
 
+@pytest.mark.usefixtures("as_plain_python")
 def test_each_example_writes_into_an_array_of_its_own():
     def filled(smooth):
         def f(u):
@@ -95,6 +98,7 @@ def test_each_example_writes_into_an_array_of_its_own():
         close(rg.jacobian(filled(smooth), XS[2], mode=mode), rg.jacobian(filled(smooth.__wrapped__), XS[2]))
 
 
+@pytest.mark.usefixtures("as_plain_python")
 def test_zero_times_infinity_is_zero_in_each_example():
     x = np.array([[0.0, 4.0], [1.0, 0.0], [1.0, 1.0]])
     bars = rg.vmap(lambda x: rg.gradient(root, x)[0])(x)
@@ -112,6 +116,7 @@ def test_an_exception_of_one_example_is_raised():
         rg.vmap(checked)(np.array([1.0, 2.0, -1.0]))
 
 
+@pytest.mark.usefixtures("as_plain_python")
 def test_products_with_hessians_are_one_native_program():
     @rg.compile
     def energy(x, w):
