@@ -33,6 +33,7 @@ NAMES = (
     "taylor",
     "nested_derivatives",
     "jacobians",
+    "compiled",
     "import_time",
 )
 RESULTS = Path(__file__).with_name("results")

@@ -30,7 +30,7 @@ def in_its_arguments(module: Any, args: tuple[Any, ...]) -> Any:
     return program
 
 
-@pytest.mark.parametrize("name", ["lse", "llsq", "ode", "det", "gmm", "lstm", "particle"])
+@pytest.mark.parametrize("name", ["lse", "llsq", "ode", "det", "gmm", "lstm", "particle", "saddle"])
 def test_the_gradient_is_that_by_hand(name: str) -> None:
     module = workload(name)
     args = module.inputs("tiny")

@@ -7,6 +7,7 @@ A workload is a module with
 `WRT`           the positions of the arguments that it is differentiated in
 `by_hand`       the derivative as one writes it with pencil, paper and numba (`ht` has none)
 `in_jax()`      the same derivative by JAX, as a function of the same arguments, compiled (`ht`, `particle` have none)
+`in_autograd()` the same by autograd, of the program written in whole arrays (`ht`, `particle` have none)
 
 What the programs compute is described by the suite (https://github.com/gradbench/gradbench, evals/*/README.md).
 """

@@ -148,3 +148,32 @@ def in_jax() -> Callable[..., Any]:
         return blocks(jnp.concatenate([cameras, points, weights[:, None]], 1), features)
 
     return derivative
+
+
+def in_autograd() -> Callable[..., Any]:
+    """All observations at once, and one sweep for each of the two rows of their blocks."""
+    import autograd.numpy as anp
+    from autograd import make_vjp
+
+    def cross(a: Any, b: Any) -> Any:
+        return anp.stack([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
+
+    def errors(unknowns: Any, features: Any) -> Any:
+        rotation, centre, point = unknowns[:3], unknowns[3:6], unknowns[11:14]
+        x = point - centre
+        angle = anp.sqrt(anp.sum(rotation**2, 0))
+        axis = rotation / angle
+        along = anp.sum(axis * x, 0) * (1 - anp.cos(angle))
+        seen = x * anp.cos(angle) + cross(axis, x) * anp.sin(angle) + axis * along
+        uv = seen[:2] / seen[2]
+        r2 = anp.sum(uv**2, 0)
+        distortion = 1 + unknowns[9] * r2 + unknowns[10] * r2 * r2
+        return unknowns[14] * (uv * distortion * unknowns[6] + unknowns[7:9] - features)
+
+    def derivative(cameras: Any, points: Any, weights: Any, features: Any) -> Any:
+        unknowns = np.concatenate([cameras, points, weights[:, None]], 1).T
+        back, values = make_vjp(errors)(unknowns, features.T)
+        rows = [back(np.repeat(np.eye(2)[row][:, None], values.shape[1], 1)) for row in range(2)]
+        return np.transpose(np.stack(rows), (2, 0, 1))
+
+    return derivative

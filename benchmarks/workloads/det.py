@@ -89,3 +89,18 @@ def in_jax() -> Callable[..., Any]:
         return minor(0, tuple(range(a.shape[0])))
 
     return jax.jit(jax.grad(expanded))
+
+
+def in_autograd() -> Callable[..., Any]:
+    import autograd
+
+    def expanded(a: Any) -> Any:
+        def minor(row: int, columns: tuple[int, ...]) -> Any:
+            if len(columns) == 1:
+                return a[row, columns[0]]
+            rest = [columns[:i] + columns[i + 1 :] for i in range(len(columns))]
+            return sum((-1) ** i * a[row, columns[i]] * minor(row + 1, rest[i]) for i in range(len(columns)))
+
+        return minor(0, tuple(range(a.shape[0])))
+
+    return autograd.grad(expanded)

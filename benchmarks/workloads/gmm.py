@@ -169,3 +169,28 @@ def in_jax() -> Callable[..., Any]:
         return jnp.sum(logsumexp(terms, axis=1)) - n * logsumexp(alpha) - prior
 
     return jax.jit(jax.grad(log_posterior, WRT), static_argnums=6)
+
+
+def in_autograd() -> Callable[..., Any]:
+    import autograd
+    import autograd.numpy as anp
+    from autograd.scipy.special import logsumexp
+
+    def log_posterior(alpha: Any, means: Any, log_diagonals: Any, lower: Any, points: Any, gamma: Any, m: int) -> Any:
+        n, d = points.shape
+        k = alpha.size
+        columns, rows = np.triu_indices(d, 1)
+        place = np.zeros((d, d), int)  # of each entry of a factor in (diagonal, lower, 0)
+        place[:] = d + lower.shape[1]
+        place[np.arange(d), np.arange(d)] = np.arange(d)
+        place[rows, columns] = d + np.arange(lower.shape[1])
+        entries = anp.concatenate([anp.exp(log_diagonals), lower, np.zeros((k, 1))], 1)
+        factors = entries[:, place]
+        centred = points[:, None, :] - means[None]
+        z = anp.einsum("kab,nkb->nka", factors, centred)
+        log_determinants = anp.sum(log_diagonals, 1)
+        terms = alpha + log_determinants - 0.5 * anp.sum(z * z, 2)
+        prior = 0.5 * gamma**2 * anp.sum(factors**2) - m * anp.sum(log_determinants)
+        return anp.sum(logsumexp(terms, axis=1)) - n * logsumexp(alpha) - prior
+
+    return autograd.grad(log_posterior, WRT)

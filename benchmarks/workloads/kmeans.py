@@ -73,3 +73,17 @@ def in_jax() -> Callable[..., Any]:
         return jax.jvp(lambda c: gradient(points, c), (centroids,), (jnp.ones_like(centroids),))
 
     return jax.jit(both)
+
+
+def in_autograd() -> Callable[..., Any]:
+    import autograd
+    import autograd.numpy as anp
+
+    def cost(points: Any, centroids: Any) -> Any:
+        a = anp.sum(points**2, 1)[:, None]
+        b = anp.sum(centroids**2, 1)[None, :]
+        return anp.sum(anp.min(a + b - 2 * anp.dot(points, centroids.T), 1))
+
+    gradient = autograd.grad(cost, 1)
+    diagonal = autograd.hessian_vector_product(cost, 1)
+    return lambda points, centroids: (gradient(points, centroids), diagonal(points, centroids, np.ones_like(centroids)))

@@ -58,3 +58,15 @@ def in_jax() -> Callable[..., Any]:
         return jnp.sum((jnp.sign(t) - fitted) ** 2) / 2
 
     return jax.jit(jax.grad(squares), static_argnums=1)
+
+
+def in_autograd() -> Callable[..., Any]:
+    import autograd
+    import autograd.numpy as anp
+
+    def squares(x: Any, n: int) -> Any:
+        t = -1 + anp.arange(n) * 2 / (n - 1)
+        fitted = t[:, None] ** anp.arange(x.size) @ x
+        return anp.sum((anp.sign(t) - fitted) ** 2) / 2
+
+    return autograd.grad(squares)

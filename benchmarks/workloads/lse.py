@@ -48,3 +48,14 @@ def in_jax() -> Callable[..., Any]:
         return shift + jnp.log(jnp.sum(jnp.exp(x - shift)))
 
     return jax.jit(jax.grad(log_sum_exp))
+
+
+def in_autograd() -> Callable[..., Any]:
+    import autograd
+    import autograd.numpy as anp
+
+    def log_sum_exp(x: Any) -> Any:
+        shift = anp.max(x)
+        return shift + anp.log(anp.sum(anp.exp(x - shift)))
+
+    return autograd.grad(log_sum_exp)

@@ -157,3 +157,31 @@ def in_jax() -> Callable[..., Any]:
         return -jnp.sum(terms) / ((sequence.shape[0] - 1) * sequence.shape[1])
 
     return jax.jit(jax.grad(loss, WRT))
+
+
+def in_autograd() -> Callable[..., Any]:
+    import autograd
+    import autograd.numpy as anp
+
+    def sigmoid(x: Any) -> Any:
+        return 1 / (1 + anp.exp(-x))
+
+    def loss(layers: Any, ends: Any, state: Any, sequence: Any) -> Any:
+        hidden, cell = list(state[:, 0]), list(state[:, 1])
+        total = 0.0
+        for t in range(sequence.shape[0] - 1):
+            x = sequence[t] * ends[0]
+            for layer in range(layers.shape[0]):
+                weight, bias = layers[layer, 0], layers[layer, 1]
+                forget = sigmoid(x * weight[0] + bias[0])
+                ingate = sigmoid(hidden[layer] * weight[1] + bias[1])
+                outgate = sigmoid(x * weight[2] + bias[2])
+                change = anp.tanh(hidden[layer] * weight[3] + bias[3])
+                cell[layer] = cell[layer] * forget + ingate * change
+                x = hidden[layer] = outgate * anp.tanh(cell[layer])
+            predicted = x * ends[1] + ends[2]
+            normalised = predicted - anp.log(2 + anp.sum(anp.exp(predicted)))
+            total = total + anp.sum(sequence[t + 1] * normalised)
+        return -total / ((sequence.shape[0] - 1) * sequence.shape[1])
+
+    return autograd.grad(loss, WRT)

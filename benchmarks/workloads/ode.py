@@ -118,3 +118,25 @@ def in_jax() -> Callable[..., Any]:
         return jax.lax.scan(step, jnp.zeros_like(x), None, length=steps)[0][-1]
 
     return jax.jit(jax.grad(last), static_argnums=1)
+
+
+def in_autograd() -> Callable[..., Any]:
+    import autograd
+    import autograd.numpy as anp
+
+    def last(x: Any, steps: int) -> Any:
+        h = 2 / steps
+
+        def slope(y: Any) -> Any:
+            return anp.concatenate([x[:1], x[1:] * y[:-1]])
+
+        y = anp.zeros(x.shape)
+        for _ in range(steps):
+            k1 = slope(y)
+            k2 = slope(y + h / 2 * k1)
+            k3 = slope(y + h / 2 * k2)
+            k4 = slope(y + h * k3)
+            y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        return y[-1]
+
+    return autograd.grad(last)

@@ -12,6 +12,7 @@ from retrograde import RetrogradeError, pullback
 from retrograde.compiler.arguments import kind_of, leaves_of, replaced
 from retrograde.compiler.bridge import Bridge
 from retrograde.compiler.reverse import Options
+from retrograde.compiler.settings import Settings
 from retrograde.compiler.source import source_of
 from retrograde.compiler.specialisation import Specialisation
 
@@ -22,7 +23,7 @@ def specialised(
     bound = inspect.signature(function).bind(*args)
     bound.apply_defaults()
     kinds = {name: kind_of(value, name) for name, value in bound.arguments.items()}
-    made = Specialisation(source_of(function), kinds, options=options or Options())
+    made = Specialisation(source_of(function), kinds, Settings(vectormath=not plain), options or Options())
     made.is_plain = plain
     return made
 

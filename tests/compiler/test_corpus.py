@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+import compiler.corpus_speed  # noqa: F401
 import pytest
 from compiler import corpus_arrays, corpus_linalg, corpus_parallel, corpus_recursion, corpus_special  # noqa: F401  register their programs
 from compiler.corpus import CASES
@@ -24,6 +25,7 @@ SWITCHES = {
     "everything taped": Options(recompute=False),
     "two sweeps": Options(one_sweep=False),
     "nothing run again": Options(repeat=False),
+    "all run again": Options(repeat=True),
     "on stacks": Options(rectangular=False),
     "everything on stacks": Options(recompute=False, rectangular=False),
     "without passes": Options(passes=()),
@@ -39,6 +41,7 @@ NOT_EAGER = {
     "no_path",
     "argument_changed_after_its_loop",
     "argument_scaled_by_a_sum",
+    "state_in_place",
     "argument_shifted_by_a_constant",
 }
 

@@ -95,7 +95,7 @@ def test_what_was_compiled_once_is_not_compiled_again(project, monkeypatch):
     assert again(X, 3) == 7.5
     assert names == []
     specialisation = next(iter(again._specialisations.values()))
-    (made,) = specialisation.variant(frozenset()).natives.values()
+    (made,) = specialisation.variant().natives.values()
     assert sum(made.dispatcher.stats.cache_hits.values()) == 1
     assert sum(made.dispatcher.stats.cache_misses.values()) == 0
 

@@ -386,7 +386,7 @@ def sometimes_bound(x, n):
 
 def test_a_name_that_was_not_bound_on_the_path_taken_raises_pythons_error():
     of = specialised(sometimes_bound, (2.0, 6))
-    run = of.native(of.variant(frozenset()), Which("T", 0))
+    run = of.native(of.variant(), Which("T", 0))
     assert run(2.0, 6, 1.0) == (100.0, 100.0)
     for n, name in ((0, "y"), (3, "z")):
         with pytest.raises(UnboundLocalError, match=f"'{name}'"):

@@ -122,7 +122,7 @@ class Trial:
     def slopes_of_bars(self, of: Specialisation) -> Iterator[tuple[int, Any]]:
         """The derivative of each cotangent along `v`: the text of the pullback run with a complex step."""
         which = Which("T", 0)
-        variant = of.variant(frozenset())
+        variant = of.variant()
         program = variant.program(which)
         pulled = native.load(program.text, program.name, "pullback", None)
         names = dict(pulled.__globals__)

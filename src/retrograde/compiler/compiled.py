@@ -34,7 +34,7 @@ def compile(
     *,
     fastmath: bool = False,
     parallel: bool = False,
-    vectormath: bool = False,
+    vectormath: bool = True,
     cache: bool = True,
 ) -> Any:
     """The function `f` with native code behind its value and all its derivatives.

@@ -12,6 +12,7 @@ of the result, ("y_bar", j), and ("dot", k, role) the derivative of any of these
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 from retrograde.compiler.alias import Memory
 from retrograde.compiler.form import Block, Copy, Operand, Program, substitute
 from retrograde.compiler.lower.function import Lowered
-from retrograde.compiler.optimise import finish, tidy
+from retrograde.compiler.optimise import finish, prepare, tidy
 from retrograde.compiler.reverse import Options, pullback_program
 from retrograde.compiler.tangent import tangent_program
 
@@ -35,13 +36,18 @@ class Derivative:
     params: tuple[Role, ...]
     results: tuple[Role, ...]
 
+    @functools.cached_property
+    def written(self) -> set[str]:
+        """The array parameters that the program writes into."""
+        return written_params(self.program)
+
     def name_of(self, role: Role) -> str:
         return self.program.params[self.params.index(role)]
 
 
 def primal(lowered: Lowered, passes: Collection[str]) -> Derivative:
     """J_0."""
-    program = tidy(lowered.program, passes)
+    program = prepare(lowered.program, passes)
     for called in program.procedures.values():
         tidy(called, passes)
     n = len(program.params) - len(lowered.constants)
@@ -64,7 +70,6 @@ def pullback(j0: Derivative, options: Options, wanted: Wanted = None) -> Derivat
         if j0.params[i][0] == "x" and program.types[p].is_inexact and (wanted is None or i in wanted or p in written)
     ]
     made = pullback_program(program, [p for _, p in inputs], f"{program.name}_pullback", options)
-    tidy(made, options.passes)
     arrays = [("x_bar", i) for i, p in inputs if program.types[p].is_array]
     scalars = [("x_bar", i) for i, p in inputs if not program.types[p].is_array]
     types = result_types(program)
@@ -99,11 +104,12 @@ def written_params(program: Program) -> set[str]:
     return Memory(program).all_writes(program.body) & set(program.params)
 
 
-def finished(d: Derivative, passes: Collection[str], copies: bool = True) -> Program:
+def finished(d: Derivative, passes: Collection[str], copies: bool = True, vectormath: bool = False) -> Program:
     """The program as it is written out.
 
     Args:
         copies: copy the caller's own arrays before they are written.
+        vectormath: use elementary functions that a loop can vectorise.
     """
     program = d.program.derived(d.program.name)
     if copies:
@@ -116,10 +122,10 @@ def finished(d: Derivative, passes: Collection[str], copies: bool = True) -> Pro
                 names[p] = own
                 made.append(Copy(own, p))
         program.body = [*made, *substitute(program.body, names)]
-    finished = finish(program, passes)
+    finished = finish(program, passes, vectormath)
     finished.procedures = {name: p.derived(name) for name, p in program.procedures.items()}
     for called in finished.procedures.values():
         called.procedures = finished.procedures
     for called in finished.procedures.values():
-        finish(called, passes)
+        finish(called, passes, vectormath)
     return finished

@@ -270,7 +270,19 @@ class _Emitter:
 
     def on_Fill(self, s: Fill) -> None:
         self.flush("[]")
-        self.line(f"{s.array}[...] = 0")
+        self.fill(s.array)
+
+    def fill(self, array: str) -> None:
+        """Zeros by loops: numba's assignment to a slice takes longer than most loops."""
+        ndim = self.program.types[array].ndim
+        index = [f"e{k}" for k in range(ndim)]
+        while self.program.taken.intersection(index):
+            index = [f"{e}_" for e in index]
+        for k, e in enumerate(index):
+            self.line(f"for {e} in range({array}.shape[{k}]):")
+            self.depth += 1
+        self.line(f"{array}[{', '.join(index) or '()'}] = 0")
+        self.depth -= ndim
 
     def on_Swap(self, s: Swap) -> None:
         self.flush("[]")

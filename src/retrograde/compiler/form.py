@@ -20,6 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 BROADCAST = "operands could not be broadcast together"
+SHORT = "a slice reaches beyond the end of its axis"
 """What a program says at run time where an axis of length 1 would have to stretch."""
 
 Operand = Any  # str | int | float | bool | complex
@@ -84,6 +85,21 @@ class Text:
     """A text as an argument of a `Whole`."""
 
     value: str
+
+
+class Known(NamedTuple):
+    """What is known of the shapes of the arguments of a function, beside their types.
+
+    Attributes:
+        ones: axes of parameters, as (name of the leaf, axis), of length 1.
+        clips: whether slices with constant bounds may reach beyond the end of an axis.
+    """
+
+    ones: frozenset[tuple[str, int]] = frozenset()
+    clips: bool = False
+
+
+NOTHING = Known()
 
 
 class Slice(NamedTuple):

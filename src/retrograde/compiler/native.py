@@ -44,7 +44,8 @@ def load(
 
     Without `decorate` the text runs as plain Python. `names` are what it calls of other modules.
     """
-    source = HEAD.format(title=title, imports="") + "\n" + text
+    imports = "from retrograde.compiler import vectormath\n" if "vectormath." in text else ""
+    source = HEAD.format(title=title, imports=imports) + "\n" + text
     key = hashlib.sha256(source.encode()).hexdigest()[:12]
     file = f"<retrograde {title} {key}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)

@@ -2,7 +2,9 @@
 
 An iteration can be run again if it reads what it read the first time. That is so if nothing it reads has been written
 since, but for cells and buffers that each iteration writes before it reads them. Such loops over points, observations
-or samples then need no tape of a length that grows with their number.
+or samples then need no tape of a length that grows with their number. What an iteration takes over from the one before
+is kept as it was at the start of each (a snapshot), and put back before the iteration runs again: the state of a
+simulation, say, and not all that a step computes on the way.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from retrograde.compiler.form import (
     Whole,
     blocks_of,
     defs,
+    names_in,
     walk,
 )
 
@@ -43,7 +46,8 @@ class Iterations:
     """What the iterations of a loop share; `around` are the statements among which it stands.
 
     Attributes:
-        are_repeatable: whether each can be run again, on its own, in the reverse sweep.
+        carried: the roots that an iteration may read before it has written them, and that are written in the loop.
+        are_repeatable: whether each can be run again, on its own, in the reverse sweep, given what is carried.
         are_unordered: whether their adjoints may run in any order.
     """
 
@@ -56,33 +60,38 @@ class Iterations:
         self.own = {name for s in walk(loop.body) if isinstance(s, Alloc | Copy | Whole | Call) for name in defs(s)}
         self.written = memory.all_writes(loop.body) - self.own
         self.read = memory.all_reads(loop.body) - self.own
-        are_independent = (
-            not any(isinstance(s, NOT_AGAIN) for s in walk(loop.body))
-            and self.is_self_contained(loop.body, set()) is not None
+        self.carried: set[str] = set()
+        self.find_carried(loop.body, set())
+        can_be_again = not any(isinstance(s, NOT_AGAIN) for s in walk(loop.body))
+        self.are_repeatable = (
+            can_be_again
+            and all(self.can_be_kept(root) for root in self.carried)
+            and not any(changes.may_change_after(root, loop) for root in self.read - self.written)
         )
-        self.are_repeatable = are_independent and not any(
-            changes.may_change_after(root, loop) for root in self.read - self.written
-        )
-        self.are_unordered = are_independent and self.can_reorder()
+        self.are_unordered = can_be_again and not self.carried and self.can_reorder()
 
-    def is_self_contained(self, block: Block, done: set[str]) -> set[str] | None:
-        """What a block has surely written in full, with what was `done`; None if it reads what it writes later."""
+    def find_carried(self, block: Block, done: set[str]) -> set[str]:
+        """What a block has surely written in full, with what was `done`."""
         done = set(done)
         for s in block:
-            if any(root in self.written and root not in done for root in self.memory.reads(s)):
-                return None
+            self.carried |= {root for root in self.memory.reads(s) if root in self.written and root not in done}
             if isinstance(s, Set):
                 done.add(f"${s.cell}")
             elif isinstance(s, Fill) and s.array == self.memory.root(s.array):
                 done.add(s.array)
-            inner = [self.is_self_contained(b, done) for b in blocks_of(s)]
-            if any(found is None for found in inner):
-                return None
+            inner = [self.find_carried(b, done) for b in blocks_of(s)]
             if isinstance(s, If):
-                done |= inner[0] & inner[1]  # type: ignore[operator]
+                done |= inner[0] & inner[1]
             elif isinstance(s, For):
                 done |= self.filled_by(s)
         return done
+
+    def can_be_kept(self, root: str) -> bool:
+        """Whether a snapshot of a cell or an array has a size that is known before the loop."""
+        if root.startswith("$"):
+            return True
+        inside = {name for s in walk([self.loop]) for name in defs(s)}
+        return root in self.program.dims and not inside.intersection((root, *names_in(self.program.dims[root])))
 
     def filled_by(self, loop: For) -> set[str]:
         """The buffers of which a nest of loops writes every element."""

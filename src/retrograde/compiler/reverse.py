@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from retrograde.compiler.activity import Activity
 from retrograde.compiler.alias import Changes, Memory
+from retrograde.compiler.cost import cost, loops_of, shares
 from retrograde.compiler.form import (
     BOOL,
     INT,
@@ -75,7 +76,8 @@ class Options:
     Attributes:
         careful: zero times infinity is zero.
         recompute: compute values again in the reverse sweep where that is cheap; otherwise tape them all.
-        repeat: run the iterations of a loop again in the reverse sweep where that is possible and likely to be cheaper.
+        repeat: run the iterations of a loop again in the reverse sweep, wherever that is possible (True), nowhere
+            (False), or where it is likely to be cheaper than a tape (None).
         one_sweep: leave such a loop out of the forward sweep, where only the value needs it.
         rectangular: tapes of known size are arrays; otherwise all are stacks.
         passes: the passes of optimise/ that are on.
@@ -83,7 +85,7 @@ class Options:
 
     careful: bool = False
     recompute: bool = True
-    repeat: bool = True
+    repeat: bool | None = None
     one_sweep: bool = True
     rectangular: bool = True
     passes: tuple[str, ...] = PASSES
@@ -99,10 +101,19 @@ class Loops:
     is_rectangular: bool = True
 
 
+SMALL = 0.05
+"""The part of a program's cost below which it does not pay to weigh the ways of writing a derivative."""
+
+
 class Reverse(OfCalls):
-    def __init__(self, program: Program, inputs: list[str], options: Options) -> None:
+    def __init__(
+        self, program: Program, inputs: list[str], options: Options, choices: dict[int, bool] | None = None
+    ) -> None:
         super().__init__(program, options.careful)
         self.options = options
+        self.choices = choices or {}  # which loops run again, by their numbers, where that is chosen
+        self.open: dict[int, bool] = {}  # those that might or might not, and what was done
+        self.numbers = {id(s): i for i, s in enumerate(loops_of(program))}
         self.inputs = inputs
         self.memory = Memory(program)
         self.activity = Activity(program, set(inputs), self.memory)
@@ -390,11 +401,10 @@ class Reverse(OfCalls):
     def loop(self, s: For | While) -> Block:
         out = self.out
         is_outermost = not self.loops.chain
-        if is_outermost and isinstance(s, For) and self.options.repeat and is_worth_repeating(s):
+        if is_outermost and isinstance(s, For) and self.options.repeat is not False:
             iterations = self.iterations(s)
-            if iterations.are_repeatable:
-                self.repeated(s, iterations)
-                return [s]
+            if iterations.are_repeatable and self.is_to_run_again(s, iterations):
+                return self.repeated(s, iterations)
         if is_outermost:
             inside = {name for x in walk([s]) for name in defs(x)}
             self.loops = Loops([], inside, [], self.options.rectangular and self.is_rectangular(s, inside))
@@ -442,10 +452,24 @@ class Reverse(OfCalls):
         self.emit(Op(matters, "!=", (self.get(self.bar(written.pop())), 0.0)))
         self.emit(If(matters, [adjoint], [], shortcut=True))
 
-    def repeated(self, s: For, iterations: Iterations) -> None:
-        """The adjoint of a loop that runs each iteration again, and then its adjoint."""
+    def is_to_run_again(self, s: For, iterations: Iterations) -> bool:
+        """Whether a loop that can be repeated is: as was chosen, or by a first guess."""
+        if self.options.repeat:
+            return True
+        number = self.numbers.get(id(s), -1)
+        if number < 0:
+            return False
+        self.open[number] = self.choices.get(number, is_worth_repeating(s) and not iterations.carried)
+        return self.open[number]
+
+    def repeated(self, s: For, iterations: Iterations) -> Block:
+        """The adjoint of a loop that runs each iteration again, and then its adjoint; what stands for it forward."""
+        allocated, kept, restored = self.snapshots(s, sorted(iterations.carried))
         names = renaming(self.program, s.body)
         body = clone(s.body, lambda n: names.get(n, n), lambda n: names[n])
+        for old_loop, new_loop in zip(walk(s.body), walk(body), strict=True):
+            if id(old_loop) in self.numbers:
+                self.numbers[id(new_loop)] = self.numbers[id(old_loop)]
         for old, new in names.items():
             if self.activity.is_active(old):
                 self.activity.active.add(new)
@@ -464,17 +488,88 @@ class Reverse(OfCalls):
         self.out, self.at = out, s.at
         self.program.notes.append(Note("runs again", s.var, s.at))
         if not backward:
-            return
-        adjoint = For(s.var, s.low, s.high, forward + backward, not iterations.are_unordered, s.parallel)
+            return [s]
+        adjoint = For(s.var, s.low, s.high, restored + forward + backward, not iterations.are_unordered, s.parallel)
         self.emit(adjoint)
+        if kept:
+            return [*allocated, For(s.var, s.low, s.high, kept + s.body, s.down, s.parallel, at=s.at)]
         sums = iterations.sums()
         if iterations.are_unordered and sums is not None and self.options.one_sweep:
             self.again.append(Again(s, adjoint, sums))
+        return [s]
+
+    def snapshots(self, s: For, carried: list[str]) -> tuple[Block, Block, Block]:
+        """What makes room for the state at the start of each iteration, keeps it, and puts it back."""
+        program = self.program
+        outer, self.out = self.out, []
+        place = s.var if s.low == 0 else self.op("-", s.var, s.low)
+        finding, self.out = self.out, []
+        length = self.op("size", s.low, s.high)
+        allocated, self.out = self.out, []
+        kept: Block = list(finding)
+        restored: Block = list(finding)
+        for root in carried:
+            name = root.lstrip("$")
+            type = program.types[name]
+            shape = program.dims[name] if type.is_array else ()
+            tape = program.new(f"{name}_kept", Type(type.dtype, len(shape) + 1), (length, *shape))
+            allocated.append(Alloc(tape, (length, *shape), False, at=s.at))
+            if type.is_array:
+                kept += self.copied_elements(tape, (place,), name, (), shape)
+                restored += self.copied_elements(name, (), tape, (place,), shape)
+            else:
+                now, then = program.new(name, type), program.new(name, type)
+                kept += [Get(now, name, at=s.at), Store(tape, (place,), now, at=s.at)]
+                restored += [Load(then, tape, (place,), at=s.at), Set(name, then, at=s.at)]
+            program.notes.append(Note("taped", tape, s.at))
+        self.out = outer
+        return allocated, kept, restored
+
+    def copied_elements(self, to: str, before: Index, array: str, within: Index, shape: tuple[Operand, ...]) -> Block:
+        """`to[before] = array[within]`, by loops over the elements."""
+        index = tuple(self.program.new("e", INT) for _ in shape)
+        t = self.program.new("t", self.program.types[array].element)
+        made: Block = [Load(t, array, (*within, *index)), Store(to, (*before, *index), t)]
+        for var, n in zip(reversed(index), reversed(shape), strict=True):
+            made = [For(var, 0, n, made)]
+        return made
 
     def is_rectangular(self, s: For | While, inside: set[str]) -> bool:
         """Whether the number of iterations of all loops inside is known before the outermost begins."""
         loops = [x for x in walk([s]) if isinstance(x, For | While)]
-        return all(isinstance(x, For) and x.low not in inside and x.high not in inside for x in loops)
+        return all(isinstance(x, For) and self.room_of(x, inside) is not None for x in loops)
+
+    def room_of(self, loop: For, inside: set[str]) -> tuple[Operand, Operand] | None:
+        """Between which numbers the variable of a loop stays, as known before the outermost begins.
+
+        The inner loop of a triangle gets the room of the square around it.
+        """
+        if loop.low not in inside and loop.high not in inside:
+            return loop.low, loop.high
+        high = self.bound_of(loop.high, inside)
+        return None if high is None or not self.is_not_negative(loop.low) else (0, high)
+
+    def bound_of(self, operand: Operand, inside: set[str]) -> Operand:
+        """A number that is not less than an integer, known before the outermost loop begins; None if there is none."""
+        if operand not in inside:
+            return operand
+        definition = self.definition[operand]
+        if isinstance(definition, For):
+            return self.bound_of(definition.high, inside)
+        if isinstance(definition, Op) and definition.fn == "+" and definition.args[1] == 1:
+            loop = self.definition.get(definition.args[0])  # i + 1 is at most the end of the loop over i
+            return self.bound_of(loop.high, inside) if isinstance(loop, For) else None
+        return None
+
+    def is_not_negative(self, operand: Operand) -> bool:
+        if not isinstance(operand, str):
+            return bool(operand >= 0)
+        definition = self.definition.get(operand)
+        if isinstance(definition, For):
+            return self.is_not_negative(definition.low)
+        if isinstance(definition, Op) and definition.fn == "+":
+            return all(map(self.is_not_negative, definition.args))
+        return self.program.is_size(operand)
 
     def define_here(self, name: str, definition: Get, loop: Statement) -> None:
         """Make a new temp of the forward sweep known: it stands directly behind a loop."""
@@ -541,7 +636,9 @@ class Reverse(OfCalls):
             sizes = []
             for loop in loops.chain:
                 assert isinstance(loop, For)
-                sizes.append(self.op("size", loop.low, loop.high))
+                room = self.room_of(loop, loops.inside)
+                assert room is not None
+                sizes.append(self.op("size", *room))
             before = self.out
             tape = program.new(f"{name}_tape", Type(type.dtype, len(sizes)), tuple(sizes))
             before.append(Alloc(tape, tuple(sizes), False))
@@ -563,10 +660,13 @@ class Reverse(OfCalls):
 
     def place(self) -> Block:
         """Where in a tape the current iteration writes: `index`, and the statements that compute it."""
-        self.index = tuple(
-            loop.var if loop.low == 0 else self.op("-", loop.var, loop.low)  # type: ignore[union-attr]
-            for loop in self.loops.chain
-        )
+        places: list[Operand] = []
+        for loop in self.loops.chain:
+            assert isinstance(loop, For)
+            room = self.room_of(loop, self.loops.inside)
+            assert room is not None
+            places.append(loop.var if room[0] == 0 else self.op("-", loop.var, room[0]))
+        self.index = tuple(places)
         return self.out
 
 
@@ -600,5 +700,21 @@ _ADJOINTS: dict[type, Callable[..., None]] = {
 
 
 def pullback_program(program: Program, inputs: list[str], name: str, options: Options) -> Program:
-    """The program of the pullback with respect to some of the parameters."""
-    return Reverse(program.derived(name), inputs, options).build()
+    """The program of the pullback with respect to some of the parameters, cleaned.
+
+    Where a loop that matters may run again or be taped, both are written out, and the cheaper is taken.
+    """
+    part = shares(program)
+
+    def written(choices: dict[int, bool]) -> tuple[Program, dict[int, bool]]:
+        reverse = Reverse(program.derived(name), inputs, options, choices)
+        return tidy(reverse.build(), options.passes), reverse.open
+
+    best, choices = written({})
+    lowest = cost(best)
+    for loop in [number for number in choices if part[number] > SMALL]:
+        others = choices | {loop: not choices[loop]}
+        other, _ = written(others)
+        if cost(other) < lowest:
+            best, lowest, choices = other, cost(other), others
+    return best

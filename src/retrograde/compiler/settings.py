@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from retrograde.errors import InputError
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -20,12 +18,8 @@ class Settings:
 
     fastmath: bool = False
     parallel: bool = False
-    vectormath: bool = False
+    vectormath: bool = True
     cache: bool = True
-
-    def __post_init__(self) -> None:
-        if self.vectormath:
-            raise InputError("compile has no vectormath=True", "vectormath=False")
 
 
 USUAL = Settings()

@@ -13,7 +13,7 @@ import numpy as np
 from retrograde.compiler import kept, native
 from retrograde.compiler.examples import Examples, loop_text
 from retrograde.compiler.fingerprint import Fingerprint
-from retrograde.compiler.form import BROADCAST, Type
+from retrograde.compiler.form import BROADCAST, NOTHING, SHORT, Known, Type
 from retrograde.compiler.settings import USUAL, Settings
 from retrograde.compiler.source import Source
 from retrograde.errors import InputError
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 # The passes are imported where they are used: what is kept on disk needs none of them.
 
 Leaves = Sequence[Any]
-Ones = frozenset[tuple[str, int]]
 
 
 class Which(NamedTuple):
@@ -94,12 +93,16 @@ class Variant:
     Args:
         lower: makes the program of the function itself.
         key: under which its results are kept on disk; None where they are not.
+        settings: those of the user.
     """
 
-    def __init__(self, lower: Callable[[], Lowered], options: Options | None, key: str | None) -> None:
+    def __init__(
+        self, lower: Callable[[], Lowered], options: Options | None, key: str | None, settings: Settings
+    ) -> None:
         self._lower = lower
         self._options = options
         self.key = key
+        self.settings = settings
         self.programs: dict[Which, Derivative] = {}
         self.finished: dict[Which, Finished] = {}
         self.natives: dict[Which, Callable[..., Any]] = {}
@@ -172,7 +175,11 @@ class Variant:
         made = self.derived(which)
         program = made.program
         # The function itself writes into its arguments, as the user wrote it.
-        text = emit(derivatives.finished(made, self.options.passes, copies=made is not self.j0))
+        text = emit(
+            derivatives.finished(
+                made, self.options.passes, made is not self.j0, self.settings.vectormath and made is not self.j0
+            )
+        )
         return Finished(
             program.name,
             text,
@@ -180,7 +187,7 @@ class Variant:
             tuple(program.params),
             made.results,
             tuple(derivatives.result_types(program)) if made.results else (),
-            frozenset(derivatives.written_params(program)),
+            frozenset(made.written),
             program.reached,
         )
 
@@ -209,8 +216,10 @@ def in_parallel(options: Options | None) -> Options:
 class Specialisation:
     """A function with the types of its arguments fixed.
 
-    Shapes are not fixed, with one exception: where an axis of length 1 turns out to be stretched against a longer one,
-    a variant is made in which the axes of length 1 are known, and is used for arguments of just these.
+    Shapes are not fixed, with two exceptions. Where an axis of length 1 turns out to be stretched against a longer one,
+    a variant is made in which the axes of length 1 are known, and is used for arguments of just these. And short slices
+    with constant bounds, x[3:6], are taken to lie inside of their axis, so that their length is known; where that turns
+    out to be wrong, a variant is made and used from then on in which they may be clipped.
 
     Attributes:
         types: the type of each leaf of the arguments.
@@ -238,9 +247,10 @@ class Specialisation:
         self.fingerprint = fingerprint
         self.is_plain = False
         self.stretches = False
+        self.clips = False
         self.sizes: dict[str, Any] = {}
-        self.variants: dict[Ones, Variant] = {}
-        interface = self.variant(frozenset()).interface
+        self.variants: dict[Known, Variant] = {}
+        interface = self.variant().interface
         self.params, self.types = interface.params, interface.types
         self.structure, self.result_types = interface.structure, interface.result_types
         self.inputs = [i for i, t in enumerate(self.types) if t.is_inexact]
@@ -250,23 +260,24 @@ class Specialisation:
 
     # --- programs ------------------------------------------------------------------------------------------------
 
-    def variant(self, ones: Ones) -> Variant:
-        """The programs for arguments whose axes of length 1 are those, or are not known (none)."""
-        if ones not in self.variants:
+    def variant(self, known: Known = NOTHING) -> Variant:
+        """The programs for arguments of whose shapes that much is known."""
+        if known not in self.variants:
             key = None
             if self.fingerprint is not None and self.fingerprint.key is not None:
-                parts = self.settings, repr(self.options), _described(tuple(self.arguments.items())), sorted(ones)
-                key = kept.key_of(self.fingerprint.key, parts)
-            self.variants[ones] = Variant(functools.partial(self._lower, ones), self.options, key)
-        return self.variants[ones]
+                parts = self.settings, repr(self.options), _described(tuple(self.arguments.items()))
+                key = kept.key_of(self.fingerprint.key, parts, known.ones, known.clips)
+            lower = functools.partial(self._lower, known)
+            self.variants[known] = Variant(lower, self.options, key, self.settings)
+        return self.variants[known]
 
-    def _lower(self, ones: Ones) -> Lowered:
+    def _lower(self, known: Known) -> Lowered:
         from retrograde.compiler.lower.function import lower_function
 
-        return lower_function(self.source, self.arguments, ones)
+        return lower_function(self.source, self.arguments, known)
 
     def program(self, which: Which) -> Finished:
-        return self.variant(frozenset()).program(which)
+        return self.variant().program(which)
 
     def text(self, kind: str, order: int) -> str:
         return self.program(Which(kind, order)).text
@@ -275,7 +286,7 @@ class Specialisation:
         """What the pullback keeps and does again (see explain.py), for the sizes of the last call."""
         from retrograde.compiler.explain import explained
 
-        variant = self.variant(frozenset())
+        variant = self.variant()
         names = {node.id for node in ast.walk(self.source.tree) if isinstance(node, ast.Name)} | set(self.params)
         return explained(variant.derived(Which("T", 0)), variant.options.passes, names, self.sizes)
 
@@ -283,7 +294,7 @@ class Specialisation:
         """The Python functions that the function calls."""
         if self.fingerprint is not None and self.fingerprint.key is not None:
             return tuple(f for f in self.fingerprint.functions if f is not self.source.function)
-        return self.variant(frozenset()).lowered.reached
+        return self.variant().lowered.reached
 
     def native(self, variant: Variant, which: Which) -> Callable[..., Any]:
         if which not in variant.natives:
@@ -351,7 +362,7 @@ class Specialisation:
         return results
 
     def run(self, which: Which, given: dict[Role, Any]) -> dict[Role, Any]:
-        variant = self.variant(self.ones(given) if self.stretches else frozenset())
+        variant = self.variant(self.known(given))
         program = variant.program(which)
         self.note_sizes([given["x", i] for i in range(len(self.params))])
         is_value = (which.kind, which.order) == ("J", 0)
@@ -375,9 +386,12 @@ class Specialisation:
         try:
             values = self.native(variant, which)(*args)
         except ValueError as error:
-            if BROADCAST not in str(error) or self.stretches or not self.ones(given):
+            if SHORT in str(error) and not self.clips:
+                self.clips = True
+            elif BROADCAST in str(error) and not self.stretches and self.ones(given):
+                self.stretches = True
+            else:
                 raise
-            self.stretches = True
             return self.run(which, given)
         results.update(zip(program.results, values or (), strict=True))
         return results
@@ -391,7 +405,7 @@ class Specialisation:
         results = {role: examples.spread(value) for role, value in self.run(which, first).items()}
         if examples.size == 1:
             return results
-        variant = self.variant(self.ones(first) if self.stretches else frozenset())
+        variant = self.variant(self.known(first))
         program = variant.program(which)
         args: list[Any] = []
         mapped: set[str] = set()
@@ -417,7 +431,10 @@ class Specialisation:
         self.native_loop(variant, which, frozenset(mapped))(1, examples.size, *args, *outs)
         return results
 
-    def ones(self, given: dict[Role, Any]) -> Ones:
+    def known(self, given: dict[Role, Any]) -> Known:
+        return Known(self.ones(given) if self.stretches else frozenset(), self.clips)
+
+    def ones(self, given: dict[Role, Any]) -> frozenset[tuple[str, int]]:
         """The axes of length 1 of the arguments."""
         return frozenset(
             (self.params[i], axis)

@@ -56,6 +56,7 @@ class Arrays(Builder):
                     common[axis] = n
                 elif not _is_one(n):
                     self.guard_equal(common[axis], n)
+                    common[axis] = n if isinstance(common[axis], str) else common[axis]
         return tuple(common)
 
     def elementwise(self, fn: str, *args: Any) -> Any:
@@ -300,10 +301,10 @@ class Arrays(Builder):
                 self.branch(self.op("==", self.value_only(x), best), lambda: self.emit(Add(ties, x)))
 
             self.nest(shape, collect)
-            self.emit(Set(result, self.op("keep", best, self.op("/", self.get(ties), self.get(count)))))
+            self.emit(Set(result, self.op("/", self.get(ties), self.get(count))))
 
         self.branch(self.op("==", self.get(count), 1), only, shared)
-        return self.get(result)
+        return self.op("keep", best, self.get(result))
 
     def value_only(self, operand: Operand) -> Operand:
         """The same value, of which no derivative is taken."""

@@ -12,6 +12,8 @@ from retrograde.compiler.form import (
     BOOL,
     BROADCAST,
     INT,
+    NOTHING,
+    SHORT,
     Alloc,
     At,
     Block,
@@ -39,6 +41,10 @@ from retrograde.errors import LanguageError
 _OF_EQUALS = {"==": True, "<=": True, ">=": True, "!=": False, "<": False, ">": False, "min": None, "max": None}
 
 
+SMALL = 4
+"""The length up to which a vector is worth being known to be that long."""
+
+
 class Restart(Exception):
     """A cell turned out to need a wider type than it was given; lowering starts again and knows it."""
 
@@ -56,6 +62,7 @@ class Builder:
         at: where in the source they come from.
         equal: pairs of sizes that a guard has found equal.
         parents: the array that each view is a part of.
+        known: what is known of the shapes of the arguments.
     """
 
     def __init__(self, program: Program) -> None:
@@ -65,6 +72,8 @@ class Builder:
         self.source: Source | None = None
         self.equal: set[tuple[Operand, Operand]] = set()
         self.parents: dict[str, str] = {}
+        self.known = NOTHING
+        self.long_enough: set[tuple[Operand, int]] = set()  # axes that reach at least to a bound, as guards have found
 
     # --- places --------------------------------------------------------------------------------------------------
 
@@ -89,13 +98,13 @@ class Builder:
 
     def inside(self, body: Callable[[], Any]) -> Block:
         """The statements that the body emits, as a block of their own."""
-        outer, equal = self.block, self.equal
-        self.block, self.equal = [], set(equal)
+        outer, equal, long_enough = self.block, self.equal, self.long_enough
+        self.block, self.equal, self.long_enough = [], set(equal), set(long_enough)
         try:
             body()
             return self.block
         finally:
-            self.block, self.equal = outer, equal
+            self.block, self.equal, self.long_enough = outer, equal, long_enough
 
     def op(self, fn: str, *args: Operand) -> Operand:
         """An operation on scalars; folded where all operands are literals."""
@@ -185,7 +194,7 @@ class Builder:
             elif i == Slice():
                 dims.append(size)
             elif isinstance(i, Slice):
-                known = _length(i, size)
+                known = self.length(i, size)
                 dims.append(self.op("shape", name, len(dims)) if known is None else known)
         self.program.set_dims(name, tuple(dims))
         return name
@@ -206,6 +215,27 @@ class Builder:
             is_all = isinstance(i, Slice) and i.low in (None, 0) and i.high in (None, n) and i.step in (None, 1)
             items.append(Slice() if is_all else i)
         return tuple(items)
+
+    def length(self, s: Slice, size: Operand) -> Operand:
+        """The length of a slice of an axis as an expression of the axis, so that equal slices are known to be equal.
+
+        None where it depends on signs that are not known.
+        """
+        low, high = 0 if s.low is None else s.low, s.high
+        known = _length(s, size)
+        if known is not None or s.step is not None or isinstance(low, str):
+            return known
+        if high is None:
+            return self.op("size", low, size) if low >= 0 else self.op("min", -low, size)
+        if not isinstance(high, str) and high < 0:
+            return self.op("size", low - high, size) if low >= 0 else None
+        if not self.program.is_size(high) or low < 0:
+            return None
+        if not isinstance(high, str) and low < high <= low + SMALL and not self.known.clips:
+            self.guard_reaches(size, high)
+            return high - low
+        end = self.op("min", high, size)
+        return end if low == 0 else self.op("size", low, end)
 
     def transposed(self, array: str) -> str:
         dims = self.program.dims[array]
@@ -246,6 +276,14 @@ class Builder:
             raise self.refuse(f"{message}: lengths {a} and {b}")
         self.branch(differs, lambda: self.emit(Raise(kind, f"{message}{self.where()}")))
         self.equal |= {(a, b), (b, a)}
+
+    def guard_reaches(self, size: Operand, bound: int) -> None:
+        """Raise at run time where an axis is shorter than a slice of it."""
+        if (size, bound) in self.long_enough:
+            return
+        is_short = self.op("<", size, bound)
+        self.branch(is_short, lambda: self.emit(Raise("ValueError", f"{SHORT}{self.where()}")))
+        self.long_enough |= {(size, n) for n in range(bound + 1)}
 
     def where(self) -> str:
         """`  (file.py:12)`, for messages of errors at run time."""

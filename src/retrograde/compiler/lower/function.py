@@ -8,7 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.compiler.form import Load, Operand, Program, Type, View, clone, defs, map_names, stem, walk
+from retrograde.compiler.form import (
+    NOTHING,
+    Known,
+    Load,
+    Operand,
+    Program,
+    Type,
+    View,
+    clone,
+    defs,
+    map_names,
+    stem,
+    walk,
+)
 from retrograde.compiler.lower.builder import NotYetKnown, Restart
 from retrograde.compiler.lower.frame import Frame
 from retrograde.compiler.lower.procedures import Procedure, Procedures
@@ -40,7 +53,7 @@ class Lowered:
 def lower_function(
     source: Source,
     arguments: dict[str, Any],
-    ones: frozenset[tuple[str, int]] = frozenset(),
+    known: Known = NOTHING,
     procedures: dict[Any, Procedure] | None = None,
 ) -> Lowered:
     """The program of a function.
@@ -48,12 +61,12 @@ def lower_function(
     Args:
         source: the function.
         arguments: for each parameter its type, a tuple of these, or a `Constant`.
-        ones: axes of parameters, as (name of the leaf, axis), that are known to be of length 1.
+        known: what is known of the shapes.
         procedures: the functions that call themselves, as far as they are known.
     """
     found = Findings(procedures={} if procedures is None else procedures)
     for _ in range(MOST_ATTEMPTS):
-        lower = _Lower(source, arguments, ones, found)
+        lower = _Lower(source, arguments, known, found)
         try:
             return lower.lowered()
         except Restart:
@@ -85,7 +98,7 @@ class _Lower(Procedures):
         self,
         source: Source,
         arguments: dict[str, Any],
-        ones: frozenset[tuple[str, int]],
+        known: Known,
         found: Findings,
     ) -> None:
         super().__init__(Program(source.name, [], RESERVED))
@@ -94,7 +107,7 @@ class _Lower(Procedures):
         self.procedures = found.procedures
         self.lower = lower_function
         self.arguments = arguments
-        self.ones = ones
+        self.known = known
         self.own = source
         # The user's names are his: no name of ours may be one of them by accident.
         self.program.taken |= {source.name}
@@ -158,7 +171,7 @@ class _Lower(Procedures):
         if type.is_array:
             dims: list[Operand] = []
             for axis in range(type.ndim):
-                dims.append(1 if (param, axis) in self.ones else self.op("shape", param, axis))
+                dims.append(1 if (param, axis) in self.known.ones else self.op("shape", param, axis))
             program.set_dims(param, tuple(dims))
         return param
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler.arguments import flat_types, key_of
-from retrograde.compiler.form import Call, Operand, Program, Return, Type, View, walk
+from retrograde.compiler.form import Call, Known, Operand, Program, Return, Type, View, walk
 from retrograde.compiler.lower.builder import NotYetKnown
 from retrograde.compiler.lower.calls import Calls
 from retrograde.compiler.lower.expressions import describe
@@ -96,7 +96,7 @@ class Procedures(Calls):
         for _ in range(MOST_ROUNDS):
             before = procedure.known()
             try:
-                lowered = self.lower(source, kinds, procedures=self.procedures)
+                lowered = self.lower(source, kinds, Known(clips=self.known.clips), self.procedures)
             except NotYetKnown:
                 self.at = at
                 raise self.refuse(f"{source.name} calls itself on every path", "a path that ends") from None

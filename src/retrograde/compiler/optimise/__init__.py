@@ -4,6 +4,14 @@ forward.py      a value that is at hand is not read again; equal operations are 
 dead.py         what nothing depends on goes
 overwritten.py  writes of cells that nobody reads go
 hoist.py        what does not change in a loop moves in front of it; after differentiation allocations do, too
+choose.py       a loop that looks for the smallest or largest value is differentiated only where it found it
+small.py        small vectors of constant size become numbers
+upward.py       loops of independent iterations run upwards
+unsigned.py     indices that cannot be negative are unsigned
+roots.py        powers with halves as exponents become products with a square root
+vectorise.py    elementary functions that are computed for several elements at once
+shift.py        no derivative is taken of the shift inside of a log-sum-exp
+counters.py     integers that count iterations become expressions of the loop's variable
 accumulate.py   what a loop adds to one place is added up in a local variable
 parallel.py     loops over `prange` in parts, one for each thread; only where the user wants it
 """
@@ -14,24 +22,66 @@ from collections.abc import Collection
 
 from retrograde.compiler.form import Program
 from retrograde.compiler.optimise.accumulate import accumulate
+from retrograde.compiler.optimise.choose import choose
+from retrograde.compiler.optimise.counters import count_by_loops
 from retrograde.compiler.optimise.dead import drop_dead
 from retrograde.compiler.optimise.forward import forward
 from retrograde.compiler.optimise.hoist import hoist
 from retrograde.compiler.optimise.overwritten import drop_overwritten
 from retrograde.compiler.optimise.parallel import parallelise
+from retrograde.compiler.optimise.roots import powers_by_roots
+from retrograde.compiler.optimise.shift import fix_shifts
+from retrograde.compiler.optimise.small import keep_small_in_cells
+from retrograde.compiler.optimise.unsigned import make_unsigned
+from retrograde.compiler.optimise.upward import turn_upwards
+from retrograde.compiler.optimise.vectorise import vectorise
 
-PASSES = ("forward", "overwritten", "dead", "hoist", "accumulate")
+PASSES = (
+    "forward",
+    "overwritten",
+    "dead",
+    "hoist",
+    "small",
+    "shift",
+    "choose",
+    "counters",
+    "accumulate",
+    "upward",
+    "unsigned",
+)
+CLEANING = ("forward", "overwritten", "dead", "hoist", "forward")
+FINISHING = ("forward", "overwritten", "dead", "parallel", "hoist", "forward")
+
+
+def prepare(program: Program, passes: Collection[str] = PASSES) -> Program:
+    """Write a function anew in the form that has the cheaper derivatives."""
+    return _run(
+        program,
+        passes,
+        (*CLEANING, "small", *CLEANING, "shift", "choose", "counters", "forward", "dead"),
+        is_last=False,
+    )
 
 
 def tidy(program: Program, passes: Collection[str] = PASSES) -> Program:
     """Clean a program that will be differentiated further."""
-    return _run(program, passes, ("forward", "overwritten", "dead", "hoist", "forward"), is_last=False)
+    return _run(program, passes, CLEANING, is_last=False)
 
 
-def finish(program: Program, passes: Collection[str] = PASSES) -> Program:
-    """Make a program ready to be written out; it cannot be differentiated afterwards."""
-    order = ("forward", "overwritten", "dead", "parallel", "hoist", "forward", "accumulate", "overwritten", "dead")
-    return _run(program, passes, order, is_last=True)
+def finish(program: Program, passes: Collection[str] = PASSES, vectormath: bool = False) -> Program:
+    """Make a program ready to be written out; it cannot be differentiated afterwards.
+
+    Args:
+        vectormath: use elementary functions that a loop can vectorise.
+    """
+    if vectormath:
+        powers_by_roots(program)
+    _run(program, passes, (*FINISHING, "accumulate", "overwritten", "upward", "dead"), is_last=True)
+    if vectormath:
+        vectorise(program)
+    if "unsigned" in passes:
+        make_unsigned(program)
+    return program
 
 
 def _run(program: Program, passes: Collection[str], order: tuple[str, ...], is_last: bool) -> Program:
@@ -39,16 +89,25 @@ def _run(program: Program, passes: Collection[str], order: tuple[str, ...], is_l
     for place, name in enumerate(order):
         if name not in passes:
             continue
-        if name == "forward":
-            forward(program)
-        elif name == "overwritten":
-            drop_overwritten(program)
-        elif name == "dead":
+        if name == "dead":
             drop_dead(program, keep_sizes=place != last)  # passes ask for the sizes of arrays
         elif name == "parallel":
             parallelise(program)
         elif name == "hoist":
             hoist(program, allocations=is_last)
+        elif name == "forward":
+            forward(program, is_last)
         else:
-            accumulate(program)
+            _SIMPLE[name](program)
     return program
+
+
+_SIMPLE = {
+    "small": keep_small_in_cells,
+    "overwritten": drop_overwritten,
+    "shift": fix_shifts,
+    "choose": choose,
+    "counters": count_by_loops,
+    "accumulate": accumulate,
+    "upward": turn_upwards,
+}

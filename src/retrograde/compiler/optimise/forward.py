@@ -33,8 +33,13 @@ from retrograde.compiler.form import (
 )
 
 
-def forward(program: Program) -> None:
-    _Forwarding(program).run()
+def forward(program: Program, is_last: bool = False) -> None:
+    """Forward values.
+
+    Args:
+        is_last: no derivative of the program will be taken, so that values with other derivatives are just values.
+    """
+    _Forwarding(program, is_last).run()
 
 
 class _Known:
@@ -61,9 +66,11 @@ class _Known:
 
 
 class _Forwarding:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, is_last: bool) -> None:
         self.program = program
+        self.is_last = is_last
         self.memory = Memory(program)
+        self.undifferentiated: dict[str, Operand] = {}  # temps of the operation `keep`, and their values
         self.instead: dict[str, Operand] = {}  # what stands for a name that is gone
 
     def run(self) -> None:
@@ -103,6 +110,9 @@ class _Forwarding:
             else:
                 known.values[key] = s.dst
                 out.append(s)
+        elif isinstance(s, If) and not isinstance(s.cond, str):
+            for x in self.block(s.then if s.cond else s.orelse, known):
+                out.append(x)
         elif isinstance(s, For | While | If):
             self.nested(s, known)
             out.append(s)
@@ -153,10 +163,14 @@ class _Forwarding:
         return Set(s.cell, total, at=s.at)
 
     def of_op(self, s: Op, known: _Known, out: Block) -> None:
+        if s.fn == "value" and s.args[0] in self.undifferentiated:
+            s.args = (self.undifferentiated[s.args[0]],)
         value = self.simplified(s)
         if value is not None:
             self.instead[s.dst] = value
             return
+        if s.fn == "keep":
+            self.undifferentiated[s.dst] = s.args[0]
         key = (s.fn, _typed(s.args))
         if key in known.values:
             self.instead[s.dst] = known.values[key]
@@ -172,6 +186,8 @@ class _Forwarding:
             return value
         if s.fn == "id" and self.type_of(args[0]) == own:
             return args[0]
+        if s.fn in ("keep", "value") and self.is_last and self.type_of(args[0]) == own:
+            return args[0]
         if s.fn == "where" and type(args[0]) is bool:
             chosen = args[1] if args[0] else args[2]
             return chosen if self.type_of(chosen) == own else None
@@ -181,6 +197,8 @@ class _Forwarding:
             return args[1]
         if s.fn == "size" and _is(args[0], 0) and self.program.is_size(args[1]):
             return args[1]
+        if s.fn in ("==", "!=") and args[0] == args[1] and self.type_of(args[0]).kind in "iub":
+            return s.fn == "=="
         return None
 
     def nested(self, s: For | While | If, known: _Known) -> None:

@@ -219,8 +219,9 @@ class _Plan:
                 private.add(root)
             else:
                 return f"{root.lstrip('$')} is shared by its iterations"
-        iterations.written = private
-        if iterations.is_self_contained(loop.body, set()) is None:
+        iterations.written, iterations.carried = private, set()
+        iterations.find_carried(loop.body, set())
+        if iterations.carried:
             return "an iteration may read what another one wrote"
         self.private_cells = sorted(root[1:] for root in private if root.startswith("$"))
         self.private_arrays = sorted(root for root in private if not root.startswith("$"))
