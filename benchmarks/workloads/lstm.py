@@ -22,8 +22,8 @@ def sigmoid(x):  # type: ignore[no-untyped-def]
 
 
 def program(layers, ends, state, sequence):  # type: ignore[no-untyped-def]
-    hidden = np.array(state[:, 0])
-    cell = np.array(state[:, 1])
+    hidden = state[:, 0].copy()
+    cell = state[:, 1].copy()
     total = 0.0
     for t in range(sequence.shape[0] - 1):
         x = sequence[t] * ends[0]
@@ -35,8 +35,8 @@ def program(layers, ends, state, sequence):  # type: ignore[no-untyped-def]
             outgate = sigmoid(x * weight[2] + bias[2])
             change = np.tanh(hidden[layer] * weight[3] + bias[3])
             cell[layer] = cell[layer] * forget + ingate * change
-            hidden[layer] = outgate * np.tanh(cell[layer])
-            x = hidden[layer]
+            x = outgate * np.tanh(cell[layer])
+            hidden[layer] = x
         predicted = x * ends[1] + ends[2]
         normalised = predicted - np.log(2 + np.sum(np.exp(predicted)))
         total += np.sum(sequence[t + 1] * normalised)

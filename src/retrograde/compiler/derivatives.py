@@ -47,7 +47,7 @@ class Derivative:
 
 def primal(lowered: Lowered, passes: Collection[str]) -> Derivative:
     """J_0."""
-    program = prepare(lowered.program, passes)
+    program = prepare(lowered.program, passes, lowered.known.differs)
     for called in program.procedures.values():
         tidy(called, passes)
     n = len(program.params) - len(lowered.constants)

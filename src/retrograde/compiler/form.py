@@ -21,6 +21,7 @@ import numpy as np
 
 BROADCAST = "operands could not be broadcast together"
 SHORT = "a slice reaches beyond the end of its axis"
+UNEQUAL = "sizes differ that were taken to be equal"
 """What a program says at run time where an axis of length 1 would have to stretch."""
 
 Operand = Any  # str | int | float | bool | complex
@@ -93,10 +94,12 @@ class Known(NamedTuple):
     Attributes:
         ones: axes of parameters, as (name of the leaf, axis), of length 1.
         clips: whether slices with constant bounds may reach beyond the end of an axis.
+        differs: whether sizes that the program compares somewhere may differ at its start.
     """
 
     ones: frozenset[tuple[str, int]] = frozenset()
     clips: bool = False
+    differs: bool = False
 
 
 NOTHING = Known()

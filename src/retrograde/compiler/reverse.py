@@ -62,7 +62,7 @@ from retrograde.compiler.form import (
 )
 from retrograde.compiler.one_sweep import Again, without_first_runs
 from retrograde.compiler.ops import has_derivative
-from retrograde.compiler.optimise import PASSES
+from retrograde.compiler.optimise import PASSES, tidy
 from retrograde.compiler.partials import partials
 from retrograde.compiler.recompute import Recompute
 from retrograde.compiler.reexecute import Iterations, is_worth_repeating, renaming

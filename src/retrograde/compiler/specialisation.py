@@ -13,7 +13,7 @@ import numpy as np
 from retrograde.compiler import kept, native
 from retrograde.compiler.examples import Examples, loop_text
 from retrograde.compiler.fingerprint import Fingerprint
-from retrograde.compiler.form import BROADCAST, NOTHING, SHORT, Known, Type
+from retrograde.compiler.form import BROADCAST, NOTHING, SHORT, UNEQUAL, Known, Type
 from retrograde.compiler.settings import USUAL, Settings
 from retrograde.compiler.source import Source
 from retrograde.errors import InputError
@@ -218,8 +218,8 @@ class Specialisation:
 
     Shapes are not fixed, with two exceptions. Where an axis of length 1 turns out to be stretched against a longer one,
     a variant is made in which the axes of length 1 are known, and is used for arguments of just these. And short slices
-    with constant bounds, x[3:6], are taken to lie inside of their axis, so that their length is known; where that turns
-    out to be wrong, a variant is made and used from then on in which they may be clipped.
+    with constant bounds, x[3:6], are taken to lie inside of their axis, so that their length is known, and sizes that
+    the program compares to be equal; where that turns out to be wrong, a variant is made and used from then on.
 
     Attributes:
         types: the type of each leaf of the arguments.
@@ -248,6 +248,7 @@ class Specialisation:
         self.is_plain = False
         self.stretches = False
         self.clips = False
+        self.differs = False
         self.sizes: dict[str, Any] = {}
         self.variants: dict[Known, Variant] = {}
         interface = self.variant().interface
@@ -266,7 +267,7 @@ class Specialisation:
             key = None
             if self.fingerprint is not None and self.fingerprint.key is not None:
                 parts = self.settings, repr(self.options), _described(tuple(self.arguments.items()))
-                key = kept.key_of(self.fingerprint.key, parts, known.ones, known.clips)
+                key = kept.key_of(self.fingerprint.key, parts, known.ones, known.clips, known.differs)
             lower = functools.partial(self._lower, known)
             self.variants[known] = Variant(lower, self.options, key, self.settings)
         return self.variants[known]
@@ -388,6 +389,8 @@ class Specialisation:
         except ValueError as error:
             if SHORT in str(error) and not self.clips:
                 self.clips = True
+            elif UNEQUAL in str(error) and not self.differs:
+                self.differs = True
             elif BROADCAST in str(error) and not self.stretches and self.ones(given):
                 self.stretches = True
             else:
@@ -432,7 +435,7 @@ class Specialisation:
         return results
 
     def known(self, given: dict[Role, Any]) -> Known:
-        return Known(self.ones(given) if self.stretches else frozenset(), self.clips)
+        return Known(self.ones(given) if self.stretches else frozenset(), self.clips, self.differs)
 
     def ones(self, given: dict[Role, Any]) -> frozenset[tuple[str, int]]:
         """The axes of length 1 of the arguments."""

@@ -48,6 +48,7 @@ class Lowered:
     constants: tuple[np.ndarray, ...]
     written: frozenset[str]
     reached: tuple[types.FunctionType, ...]
+    known: Known = NOTHING
 
 
 def lower_function(
@@ -135,7 +136,12 @@ class _Lower(Procedures):
         made = {name for s in walk(program.body) for name in defs(s)}
         self.rename({old: new for old, new in self.user_names.items() if old in made and stem(old) != new})
         return Lowered(
-            program, self.structures[0], tuple(a for _, a in self.constants.values()), written, tuple(self.reached)
+            program,
+            self.structures[0],
+            tuple(a for _, a in self.constants.values()),
+            written,
+            tuple(self.reached),
+            self.known,
         )
 
     def rename(self, called: dict[str, str]) -> None:

@@ -6,6 +6,7 @@ overwritten.py  writes of cells that nobody reads go
 hoist.py        what does not change in a loop moves in front of it; after differentiation allocations do, too
 choose.py       a loop that looks for the smallest or largest value is differentiated only where it found it
 small.py        small vectors of constant size become numbers
+unify.py        sizes that must be equal are one size
 upward.py       loops of independent iterations run upwards
 unsigned.py     indices that cannot be negative are unsigned
 roots.py        powers with halves as exponents become products with a square root
@@ -32,11 +33,13 @@ from retrograde.compiler.optimise.parallel import parallelise
 from retrograde.compiler.optimise.roots import powers_by_roots
 from retrograde.compiler.optimise.shift import fix_shifts
 from retrograde.compiler.optimise.small import keep_small_in_cells
+from retrograde.compiler.optimise.unify import unify_sizes
 from retrograde.compiler.optimise.unsigned import make_unsigned
 from retrograde.compiler.optimise.upward import turn_upwards
 from retrograde.compiler.optimise.vectorise import vectorise
 
 PASSES = (
+    "unify",
     "forward",
     "overwritten",
     "dead",
@@ -53,12 +56,26 @@ CLEANING = ("forward", "overwritten", "dead", "hoist", "forward")
 FINISHING = ("forward", "overwritten", "dead", "parallel", "hoist", "forward")
 
 
-def prepare(program: Program, passes: Collection[str] = PASSES) -> Program:
-    """Write a function anew in the form that has the cheaper derivatives."""
+def prepare(program: Program, passes: Collection[str] = PASSES, differs: bool = False) -> Program:
+    """Write a function anew in the form that has the cheaper derivatives.
+
+    Args:
+        differs: sizes that are compared somewhere may differ at the start.
+    """
     return _run(
         program,
         passes,
-        (*CLEANING, "small", *CLEANING, "shift", "choose", "counters", "forward", "dead"),
+        (
+            *CLEANING,
+            *(() if differs else ("unify", *CLEANING)),
+            "small",
+            *CLEANING,
+            "shift",
+            "choose",
+            "counters",
+            "forward",
+            "dead",
+        ),
         is_last=False,
     )
 
@@ -103,6 +120,7 @@ def _run(program: Program, passes: Collection[str], order: tuple[str, ...], is_l
 
 
 _SIMPLE = {
+    "unify": unify_sizes,
     "small": keep_small_in_cells,
     "overwritten": drop_overwritten,
     "shift": fix_shifts,
