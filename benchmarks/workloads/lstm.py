@@ -22,8 +22,10 @@ def sigmoid(x):  # type: ignore[no-untyped-def]
 
 
 def program(layers, ends, state, sequence):  # type: ignore[no-untyped-def]
-    hidden = state[:, 0].copy()
-    cell = state[:, 1].copy()
+    hidden = np.empty((state.shape[0], state.shape[2]))
+    cell = np.empty((state.shape[0], state.shape[2]))
+    hidden[:] = state[:, 0]
+    cell[:] = state[:, 1]
     total = 0.0
     for t in range(sequence.shape[0] - 1):
         x = sequence[t] * ends[0]
