@@ -526,6 +526,8 @@ def test_a_memory_mapped_array_is_an_array(tmp_path):
     x = np.memmap(path, dtype=float, mode="r")
     (x_bar,) = gradient(lambda x: np.sum(x**2), x)
     close(x_bar, [2.0, 4.0])
+    (x_bar,) = gradient(lambda y: np.sum(y * x) + np.sum(np.concatenate([x, y])) + x @ y, np.array([3.0, 4.0]))
+    close(x_bar, [3.0, 5.0])
 
 
 # --- what a function may do --------------------------------------------------------------------------------------

@@ -354,3 +354,40 @@ def test_a_function_of_numba_is_told_of_compile():
     with pytest.raises(TypeError) as caught:
         gradient(lambda x: jitted(x), VECTOR)
     assert "1. retrograde.compile(jitted), which has native derivatives" in caught.value.__notes__[0]
+
+
+class OtherArray(np.ndarray):
+    """A subclass that may do anything."""
+
+
+FOREIGN = {
+    "masked": np.ma.array([1.0, 2.0, 3.0], mask=[False, True, False]),
+    "other": np.array([1.0, 2.0, 3.0]).view(OtherArray),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, c: x * c,
+        lambda x, c: np.hypot(x, c),
+        lambda x, c: np.maximum(c, x),
+        lambda x, c: np.clip(x, c, 9.0),
+        lambda x, c: np.add(x, c, out=np.zeros(3) * x),
+    ],
+    ids=["*", "hypot", "maximum", "clip", "out"],
+)
+@pytest.mark.parametrize("transform", [gradient, lambda f, x: jvp(f, (x,), (x,))], ids=["reverse", "forward"])
+def test_arrays_with_operations_of_their_own_are_refused_beside_traced_ones(name, f, transform):
+    c = FOREIGN[name]
+    with pytest.raises(errors.RetrogradeError, match=type(c).__name__):
+        transform(lambda x: np.sum(f(x, c)), np.ones(3))
+
+
+def test_masked_arrays_select_elements_as_they_do_in_numpy():
+    c = FOREIGN["masked"]
+    (x_bar,) = gradient(lambda x: np.sum(x[c > 1.5] ** 2), np.array([1.0, 2.0, 3.0]))
+    np.testing.assert_array_equal(x_bar, [0, 4, 6])
+    (x_bar,) = gradient(lambda x: np.sum(x**2, where=c > 1.5), np.array([1.0, 2.0, 3.0]))
+    np.testing.assert_array_equal(x_bar, [0, 4, 6])

@@ -26,7 +26,8 @@ def _owner(args: tuple[Any, ...]) -> Any:
     """The argument (or entry of a key) that takes a call over: of several the one with the highest priority."""
     owner: Any = None
     for x in args:
-        if type(x) is np.ndarray:
+        # A subclass of ndarray inherits the protocol, which would call us again.
+        if issubclass(type(x), np.ndarray):
             continue
         found = _owner(x) if type(x) is tuple else x if hasattr(x, "__array_function__") else None
         if found is not None and (owner is None or found.__array_priority__ > owner.__array_priority__):

@@ -32,6 +32,7 @@ from retrograde.trace.handle import HANDLES, VIEWS, Traced, like_of, plain
 from retrograde.trace.level import Level
 from retrograde.trace.operators import GENERATED
 from retrograde.trace.ops import Targets, match
+from retrograde.trace.structure import of_numpy
 from retrograde.trace.undecided import decide, undecided
 from retrograde.trace.views import kept, shares_memory, snapshot, view_of
 
@@ -115,6 +116,8 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
         y, pull = rule.together(*primals, **kwargs)
     else:
         y = rule.function(*primals, **kwargs)
+    if isinstance(y, np.ndarray) and type(y) is not np.ndarray:
+        y = of_numpy(y)
     _check_not_cut(rule, y, active)
     binding = Binding(rule, y, tuple(primals), kwargs, positions, pull)
     if len(active) == 1 and not active[0].path:
@@ -222,6 +225,8 @@ def _call_elementwise(rule: Elementwise, args: tuple[Any, ...], kwargs: dict[str
     active = tuple(type(x) in HANDLES and x.level is level for x in args)
     primals = [x.primal if is_active else kept(x, level) for x, is_active in zip(args, active, strict=True)]
     y = rule.function(*primals)
+    if isinstance(y, np.ndarray) and type(y) is not np.ndarray:
+        y = of_numpy(y)
     values = {"y": y, **dict(zip("abc", primals, strict=False))}
     links = [x.link for x, is_active in zip(args, active, strict=True) if is_active]
     likes = [like_of(p) for p, is_active in zip(primals, active, strict=True) if is_active]

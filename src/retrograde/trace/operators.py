@@ -23,6 +23,7 @@ from retrograde.trace import warning_places
 from retrograde.trace.elementwise_ops import elementwise_op, residuals
 from retrograde.trace.handle import FLOAT64, HANDLES, Traced, like_of, plain
 from retrograde.trace.level import VARYING
+from retrograde.trace.structure import of_numpy
 from retrograde.trace.undecided import undecided
 from retrograde.trace.views import kept, snapshot
 
@@ -206,7 +207,9 @@ def is_plain_pair(p: Any, o: Any, both: bool) -> bool:
 
 def operand(o: Any, p: Any) -> Any:
     """The other operand of a traced value with primal `p`, or NotImplemented: then Python asks that operand itself."""
-    if isinstance(o, np.generic | np.ndarray | int | float | complex):
+    if isinstance(o, np.ndarray):
+        return of_numpy(o)
+    if isinstance(o, np.generic | int | float | complex):
         return o
     if isinstance(o, list | tuple) and not isinstance(plain(p), int | float | complex):
         return np.array(o)

@@ -151,7 +151,7 @@ def is_variable(leaf: Any) -> bool:
     if isinstance(leaf, np.ndarray):
         raise InputError(
             f"a {kind.__module__}.{kind.__name__} cannot be differentiated: its operations are not NumPy's",
-            "np.asarray(x), a plain array (x.filled(value) for a masked one, x.value for a quantity)",
+            _AS_PLAIN,
             "pass it as a keyword argument or through a closure, if it is a constant",
         )
     if isinstance(leaf, float | int | complex) and not isinstance(leaf, _CONSTANTS):
@@ -209,6 +209,23 @@ class Inputs:
 def _bare(primal: Any) -> Any:
     """An array of a subclass that only says where its memory is (memmap) as a plain array."""
     return primal.view(np.ndarray) if type(primal) is np.memmap else primal
+
+
+_AS_PLAIN = "np.asarray(x), a plain array (x.filled(value) for a masked one, x.value for a quantity)"
+
+
+def of_numpy(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """An array that meets a traced value, or comes of it, as a plain one.
+
+    Raises:
+        InputError: it is of a subclass with operations of its own, which nobody has differentiated.
+    """
+    x = _bare(x)
+    if type(x) is not np.ndarray:
+        raise InputError(
+            f"a {type(x).__module__}.{type(x).__name__} meets a traced value: its operations are not NumPy's", _AS_PLAIN
+        )
+    return x
 
 
 # --- results -----------------------------------------------------------------------------------------------------
