@@ -116,7 +116,7 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
         y, pull = rule.together(*primals, **kwargs)
     else:
         y = rule.function(*primals, **kwargs)
-    if isinstance(y, np.ndarray) and type(y) is not np.ndarray:
+    if type(y) is not np.ndarray and issubclass(type(y), np.ndarray):
         y = of_numpy(y)
     _check_not_cut(rule, y, active)
     binding = Binding(rule, y, tuple(primals), kwargs, positions, pull)
@@ -225,7 +225,7 @@ def _call_elementwise(rule: Elementwise, args: tuple[Any, ...], kwargs: dict[str
     active = tuple(type(x) in HANDLES and x.level is level for x in args)
     primals = [x.primal if is_active else kept(x, level) for x, is_active in zip(args, active, strict=True)]
     y = rule.function(*primals)
-    if isinstance(y, np.ndarray) and type(y) is not np.ndarray:
+    if type(y) is not np.ndarray and issubclass(type(y), np.ndarray):
         y = of_numpy(y)
     values = {"y": y, **dict(zip("abc", primals, strict=False))}
     links = [x.link for x, is_active in zip(args, active, strict=True) if is_active]

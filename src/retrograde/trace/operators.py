@@ -207,7 +207,7 @@ def is_plain_pair(p: Any, o: Any, both: bool) -> bool:
 
 def operand(o: Any, p: Any) -> Any:
     """The other operand of a traced value with primal `p`, or NotImplemented: then Python asks that operand itself."""
-    if isinstance(o, np.ndarray):
+    if issubclass(type(o), np.ndarray):
         return of_numpy(o)
     if isinstance(o, np.generic | int | float | complex):
         return o
