@@ -26,6 +26,7 @@ SWITCHES = {
     "two sweeps": Options(one_sweep=False),
     "nothing run again": Options(repeat=False),
     "all run again": Options(repeat=True),
+    "in segments of two": Options(checkpoint=2),
     "on stacks": Options(rectangular=False),
     "everything on stacks": Options(recompute=False, rectangular=False),
     "without passes": Options(passes=()),

@@ -36,6 +36,7 @@ def compile(
     parallel: bool = False,
     vectormath: bool = True,
     cache: bool = True,
+    checkpoint: bool | int = False,
 ) -> Any:
     """The function `f` with native code behind its value and all its derivatives.
 
@@ -46,6 +47,8 @@ def compile(
         parallel: run the iterations of `numba.prange` on several threads.
         vectormath: let derivatives use elementary functions that a loop can vectorise, within few ulps of numba's own.
         cache: keep what is compiled on disk, for other processes and later days.
+        checkpoint: keep the state of long loops at few of their steps only, and run the others again for a gradient, in
+            segments of so many steps; True for the square root of the number of steps.
 
     Returns:
         A `Compiled`. Called like `f`, it gives what numba's own code of `f` gives, and writes into its arguments as
@@ -56,7 +59,7 @@ def compile(
         LanguageError: (at the first call with arguments of new types) `f` has something that is not in the language.
         MissingExtraError: (at the first call) numba is not installed.
     """
-    settings = Settings(fastmath, parallel, vectormath, cache)
+    settings = Settings(fastmath, parallel, vectormath, cache, checkpoint)
     if f is None:
         return functools.partial(_compiled, settings=settings)
     return _compiled(f, settings)

@@ -22,6 +22,7 @@ from retrograde.compiler.form import Block, Copy, Operand, Program, substitute
 from retrograde.compiler.lower.function import Lowered
 from retrograde.compiler.optimise import finish, prepare, tidy
 from retrograde.compiler.reverse import Options, pullback_program
+from retrograde.compiler.segments import in_segments
 from retrograde.compiler.tangent import tangent_program
 
 Role = tuple[Any, ...]
@@ -62,7 +63,7 @@ def result_types(program: Program) -> list[Any]:
 
 def pullback(j0: Derivative, options: Options, wanted: Wanted = None) -> Derivative:
     """T_0, with the cotangents of all leaves or of those that are wanted (and of arrays that are written)."""
-    program = j0.program
+    program = in_segments(j0.program, options.checkpoint) if options.checkpoint else j0.program
     written = written_params(program)
     inputs = [
         (i, p)

@@ -138,8 +138,8 @@ class _Measure:
         self.definition = {s.dst: s for s in walk(program.body) if isinstance(s, Op)}
         self.views = {s.dst: s for s in walk(program.body) if isinstance(s, View)}
 
-    def number(self, operand: Operand) -> int | None:
-        """The value of an integer that depends on nothing but sizes and integers among the arguments."""
+    def number(self, operand: Operand) -> Any:
+        """The value of a number that depends on nothing but sizes and integers among the arguments; None for others."""
         if not isinstance(operand, str):
             return None if operand is None else int(operand)
         if operand in self.sizes:
@@ -151,11 +151,19 @@ class _Measure:
         if s.fn == "shape":
             shape = self.shape(s.args[0])
             return None if shape is None else shape[s.args[1]]
-        args = [self.number(a) for a in s.args]
+        args = [self.number(a) for a in (self.longest(s) or s.args)]
         if any(a is None for a in args):
             return None
         compute = _INTEGERS.get(s.fn) or ops.FOLDABLE.get(s.fn)
-        return None if compute is None else int(compute(*args))
+        return None if compute is None else compute(*args)
+
+    def longest(self, s: Op) -> tuple[Operand, ...] | None:
+        """The bounds of a segment of a loop: `low` to `min(low + length, …)` is from 0 to `length`."""
+        high = self.definition.get(s.args[1]) if s.fn == "size" and isinstance(s.args[1], str) else None
+        if high is None or high.fn != "min":
+            return None
+        end = self.definition.get(high.args[0])
+        return (0, end.args[1]) if end is not None and end.fn == "+" and end.args[0] == s.args[0] else None
 
     def shape(self, array: str) -> tuple[int, ...] | None:
         if array in self.sizes:
@@ -192,14 +200,14 @@ class _Measure:
         s = self.definition.get(operand) if isinstance(operand, str) else None
         if s is None:
             return str(operand)
-        args = [a if s.fn == "shape" else self.text(a) for a in s.args]
+        args = [a if s.fn == "shape" else self.text(a) for a in (self.longest(s) or s.args)]
         if s.fn == "shape":
             return f"len({args[0]})" if args[1] == 0 else f"{args[0]}.shape[{args[1]}]"
         if s.fn == "size":
             return args[1] if args[0] == "0" else f"({args[1]} - {args[0]})"
         if s.fn in ops.ARITHMETIC:
             return f"({args[0]} {s.fn} {args[1]})"
-        return f"{s.fn}({', '.join(args)})"
+        return f"{'int' if s.fn.startswith('cast:int') else s.fn}({', '.join(args)})"
 
     def memory(self) -> int | None:
         """The bytes of all arrays that a program makes; arrays of a loop count once."""
@@ -215,7 +223,12 @@ class _Measure:
         return total
 
 
-_INTEGERS: dict[str, Any] = {"//": lambda a, b: a // b, "%": lambda a, b: a % b, "np.sqrt": math.sqrt}
+_INTEGERS: dict[str, Any] = {
+    "//": lambda a, b: a // b,
+    "%": lambda a, b: a % b,
+    "np.sqrt": math.sqrt,
+    "cast:int64": int,
+}
 
 
 def _once(block: Block) -> list[Alloc | Copy | Stack]:

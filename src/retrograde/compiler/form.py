@@ -251,6 +251,7 @@ class For(Statement):
     """`for var in range(low, high)`, or from the last to the first where `down`.
 
     `parallel`: the user says that the iterations may run at the same time; optimise/parallel.py finds out how.
+    `again`: the reverse sweep is to run each iteration again, from what it found, in place of a tape of all.
     """
 
     defines: ClassVar = ("var",)
@@ -262,6 +263,7 @@ class For(Statement):
     body: Block
     down: bool = False
     parallel: bool = False
+    again: bool = False
 
 
 @dataclass(slots=True, eq=False)

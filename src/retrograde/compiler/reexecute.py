@@ -30,7 +30,6 @@ from retrograde.compiler.form import (
     Stack,
     Statement,
     Store,
-    Swap,
     While,
     Whole,
     blocks_of,
@@ -39,7 +38,7 @@ from retrograde.compiler.form import (
     walk,
 )
 
-NOT_AGAIN = (Swap, Push, Pop, PopArray, Stack)
+NOT_AGAIN = (Push, Pop, PopArray, Stack)
 
 
 class Iterations:

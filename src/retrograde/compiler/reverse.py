@@ -81,6 +81,7 @@ class Options:
         one_sweep: leave such a loop out of the forward sweep, where only the value needs it.
         rectangular: tapes of known size are arrays; otherwise all are stacks.
         passes: the passes of optimise/ that are on.
+        checkpoint: the length of the segments of loops with a state (see segments.py); True for a root of the whole.
     """
 
     careful: bool = False
@@ -89,6 +90,7 @@ class Options:
     one_sweep: bool = True
     rectangular: bool = True
     passes: tuple[str, ...] = PASSES
+    checkpoint: bool | int = False
 
 
 @dataclass
@@ -454,7 +456,7 @@ class Reverse(OfCalls):
 
     def is_to_run_again(self, s: For, iterations: Iterations) -> bool:
         """Whether a loop that can be repeated is: as was chosen, or by a first guess."""
-        if self.options.repeat:
+        if self.options.repeat or s.again:
             return True
         number = self.numbers.get(id(s), -1)
         if number < 0:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from retrograde.errors import InputError
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -14,12 +16,19 @@ class Settings:
         parallel: run the iterations of `numba.prange` on several threads.
         vectormath: elementary functions that a loop can vectorise, in derivative programs.
         cache: keep programs and numba's code of them on disk.
+        checkpoint: the length of the segments of long loops (see segments.py); True for a root of the whole.
     """
 
     fastmath: bool = False
     parallel: bool = False
     vectormath: bool = True
     cache: bool = True
+    checkpoint: bool | int = False
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.checkpoint, int) or self.checkpoint < 0:
+            raise InputError(
+                f"checkpoint={self.checkpoint!r} is no length of a segment", "checkpoint=True", "a number of iterations"
+            )
 
 USUAL = Settings()

@@ -35,6 +35,7 @@ from retrograde.compiler.form import (
     Stack,
     Statement,
     Store,
+    Swap,
     Type,
     View,
     While,
@@ -189,7 +190,7 @@ class _Plan:
     def found(self) -> str:
         program, loop, memory = self.program, self.loop, self.memory
         stacks = {s.stack for s in self.inside if isinstance(s, Stack)}  # an iteration's own
-        if any(isinstance(s, (Raise, *NOT_AGAIN)) and not stacks & {*uses(s), *defs(s)} for s in self.inside):
+        if any(isinstance(s, (Raise, Swap, *NOT_AGAIN)) and not stacks & {*uses(s), *defs(s)} for s in self.inside):
             return "it may end early, or needs its iterations in order"
         own = {name for s in self.inside for name in defs(s)}
         own_roots = {memory.root(name) for name in own if program.types[name].is_array} & own | stacks
