@@ -13,4 +13,6 @@ activity.py    what depends on the inputs and reaches the outputs
 reverse.py     the program of the pullback          tangent.py   the program of the derivative along a direction
 emit.py        the form becomes readable Python     native.py    numba compiles it
 compiled.py    the object that the user holds       bridge.py    the same as a primitive of the eager engine
+examples.py    many calls in one native loop        kept.py      what outlives the process, under a fingerprint.py
+explain.py     what a pullback keeps                segments.py  checkpoints of long loops
 """
