@@ -31,4 +31,5 @@ class Settings:
                 f"checkpoint={self.checkpoint!r} is no length of a segment", "checkpoint=True", "a number of iterations"
             )
 
+
 USUAL = Settings()

@@ -206,11 +206,15 @@ class Variant:
         )
 
 
-def in_parallel(options: Options | None) -> Options:
+def chosen(options: Options | None, settings: Settings) -> Options | None:
+    """How derivatives are made, with what the user's settings say of it."""
+    if not settings.parallel and not settings.checkpoint:
+        return options
     from retrograde.compiler.reverse import Options
 
     made = options or Options()
-    return replace(made, passes=(*made.passes, "parallel"))
+    passes = (*made.passes, "parallel") if settings.parallel else made.passes
+    return replace(made, passes=passes, checkpoint=settings.checkpoint or made.checkpoint)
 
 
 class Specialisation:
@@ -243,7 +247,7 @@ class Specialisation:
         self.source = source
         self.arguments = arguments
         self.settings = settings
-        self.options = in_parallel(options) if settings.parallel else options
+        self.options = chosen(options, settings)
         self.fingerprint = fingerprint
         self.is_plain = False
         self.stretches = False
