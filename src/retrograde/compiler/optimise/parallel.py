@@ -196,7 +196,10 @@ class _Plan:
         own_roots = {memory.root(name) for name in own if program.types[name].is_array} & own | stacks
         ids = {id(s) for s in (loop, *self.inside)}
         around = [s for s in walk(program.body) if id(s) not in ids]
-        if any(own & set(uses(s)) for s in around):
+        counted = {
+            s.var for s in around if isinstance(s, For)
+        }  # a sweep back counts with the names of the sweep forward
+        if any((own - counted) & set(uses(s)) for s in around):
             return "its last values are used behind it"
         iterations = Iterations(program, loop, memory, Changes(program.body, memory), around)
         read_outside = {root for s in around for root in memory.reads(s)}
