@@ -76,6 +76,10 @@ def sort_together(a: Any, axis: Any = -1, kind: Any = None, *, stable: Any = Non
     if not _all_differ(y, along):
         order = _stable_order(flat, along)
         y = np.take_along_axis(flat, order, along)
+    if not flat.flags.c_contiguous:
+        laid_out = np.empty_like(flat)  # np.sort keeps the order in memory
+        laid_out[...] = y
+        y = laid_out
 
     def pull_sort(y_bar: Any) -> Any:
         return (np.reshape(_unsort(y_bar, order, along), np.shape(a)),)

@@ -29,6 +29,7 @@ from retrograde.rules.table import (
 )
 from retrograde.trace.elementwise_ops import elementwise_op, residuals
 from retrograde.trace.handle import HANDLES, VIEWS, Traced, like_of, plain
+from retrograde.trace.layout import laid_out
 from retrograde.trace.level import Level
 from retrograde.trace.operators import GENERATED
 from retrograde.trace.ops import Targets, match
@@ -47,7 +48,7 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     if isinstance(rule, WithArguments):
         return call_rule(rule, args, kwargs)
     if isinstance(rule, Composed):
-        return rule.body(*args, **_known(rule, kwargs))
+        return laid_out(rule.body(*args, **_known(rule, kwargs)), function, args, kwargs)
     if isinstance(rule, NoGradient):
         y = function(*map(_plain_tree, args), **{name: _plain_tree(value) for name, value in kwargs.items()})
         return undecided(y, args, [*kwargs.values()]) if rule.reads else y
