@@ -650,3 +650,19 @@ def test_a_stiff_integrator_takes_a_sparse_jacobian():
     plain = integrate.solve_ivp(heat, (0, 0.1), u0, method="BDF", rtol=1e-8, atol=1e-10)
     close(found.y[:, -1], plain.y[:, -1], 1e-5, 1e-8)
     assert found.njev > 0
+
+
+@pytest.mark.parametrize("scales", [(1e6, 1e-6), (1e11, 0.1), (1e-9, 1e5), (1.0, 1.0)])
+def test_an_outdated_pattern_is_seen_in_a_row_of_any_unit(scales):
+    large, small = scales
+    prepared = sparse_jacobian(lambda x: np.array([large * x[0], small * np.maximum(x[1], 0.0)])).prepare(
+        np.array([1.0, -1.0])
+    )
+    with pytest.raises(SparsityError, match="row 1"):
+        prepared(np.array([1.0, 1.0]))
+
+
+@pytest.mark.parametrize("f", [lambda x: np.sin(x) ** 2 + np.cos(x) ** 2, lambda x: np.log(np.exp(x)) - x])
+def test_derivatives_that_are_zero_up_to_rounding_are_no_missing_entries(f):
+    x = np.array([0.5, 1.2, 0.8])
+    np.testing.assert_allclose(sparse_jacobian(f, x).toarray(), 0, atol=1e-15)
