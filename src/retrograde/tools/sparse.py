@@ -342,14 +342,18 @@ class PreparedSparse:
             if wrong.any() and not missing.any():
                 # Unless the function itself rounds by more: then the sum of two products is as far from one.
                 part = np.where(np.arange(len(v)) % 2, v, v / 3)
-                noise = np.abs(multiply(part) + multiply(v - part) - product) / scale
-                relative = np.max(noise, initial=0, where=np.isfinite(noise))
-                wrong = difference > allowed + min(10 * relative, epsilon**0.4) * scale
+                noise = np.abs(multiply(part) + multiply(v - part) - product)
+                relative = noise / scale
+                largest = np.max(relative, initial=0, where=np.isfinite(relative))
+                wrong = difference > allowed + min(10 * largest, epsilon**0.4) * scale
                 if wrong.any():
+                    # Terms that cancel leave their rounding, of the size of that noise, or of derivatives of order one.
                     # A function that draws random numbers gives another product each time.
-                    largest = np.max(scale, initial=0, where=np.isfinite(scale))
-                    again = np.abs(multiply(v) - product) <= 0.1 * difference + epsilon**0.75 * largest
-                    if again[wrong].all() and is_within():
+                    size = np.max(scale, initial=np.max(np.abs(v), initial=0), where=np.isfinite(scale))
+                    small = epsilon**0.75 * size
+                    rounding = 1e3 * np.max(noise, initial=0, where=np.isfinite(noise)) + small
+                    is_same = np.abs(multiply(v) - product) <= 0.1 * difference + small
+                    if (is_same & (difference <= rounding))[wrong].all() and is_within():
                         return
         if not wrong.any():
             return
