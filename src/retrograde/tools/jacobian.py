@@ -54,9 +54,8 @@ def jacobian(
 
     Returns:
         The array for one argument (the only one, or the one that `argnums` names), a tuple of arrays for several; a
-        container of arrays for a container, a `Grads` for `Params`. Where `f`
-        returns a container, the same container with that in the place of each of its arrays. Zeros where no path leads
-        to the output.
+        container of arrays for a container, a `Grads` for `Params`. Where `f` returns a container, the same container
+        with that in the place of each of its arrays. Zeros where no path leads to the output.
 
     Raises:
         InputError: an argument or a result that has no Jacobian.

@@ -343,17 +343,15 @@ class PreparedSparse:
                 # Unless the function itself rounds by more: then the sum of two products is as far from one.
                 part = np.where(np.arange(len(v)) % 2, v, v / 3)
                 noise = np.abs(multiply(part) + multiply(v - part) - product)
-                relative = noise / scale
-                largest = np.max(relative, initial=0, where=np.isfinite(relative))
-                wrong = difference > allowed + min(10 * largest, epsilon**0.4) * scale
-                if wrong.any():
-                    # Terms that cancel leave their rounding, of the size of that noise, or of derivatives of order one.
+                relative = _largest(noise / scale)
+                wrong = difference > allowed + min(10 * relative, epsilon**0.4) * scale
+                # Terms that cancel leave their rounding, of the size of that noise, or of derivatives of order one.
+                small = epsilon**0.75 * max(_largest(scale), _largest(np.abs(v)))
+                is_rounding = bool((difference[wrong] <= 1e3 * _largest(noise) + small).all())
+                if wrong.any() and is_rounding:
                     # A function that draws random numbers gives another product each time.
-                    size = np.max(scale, initial=np.max(np.abs(v), initial=0), where=np.isfinite(scale))
-                    small = epsilon**0.75 * size
-                    rounding = 1e3 * np.max(noise, initial=0, where=np.isfinite(noise)) + small
-                    is_same = np.abs(multiply(v) - product) <= 0.1 * difference + small
-                    if (is_same & (difference <= rounding))[wrong].all() and is_within():
+                    again = np.abs(multiply(v) - product)
+                    if (again <= 0.1 * difference + small)[wrong].all() and is_within():
                         return
         if not wrong.any():
             return
@@ -508,6 +506,11 @@ def _detected(
     from retrograde.sparse.detect import detect  # the table of families, for those who use it
 
     return detect(f, args, kwargs, n, options.exact)
+
+
+def _largest(numbers: Any) -> Any:
+    """The largest of the finite ones among numbers that are not negative."""
+    return np.max(numbers, initial=0, where=np.isfinite(numbers))
 
 
 def _random(n: int) -> Any:

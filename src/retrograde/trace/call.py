@@ -33,7 +33,7 @@ from retrograde.trace.layout import laid_out
 from retrograde.trace.level import Level
 from retrograde.trace.operators import GENERATED
 from retrograde.trace.ops import Targets, match
-from retrograde.trace.structure import of_numpy
+from retrograde.trace.structure import of_numpy, plain_tree, rebuilt
 from retrograde.trace.undecided import decide, undecided
 from retrograde.trace.views import kept, shares_memory, snapshot, view_of
 
@@ -50,7 +50,7 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     if isinstance(rule, Composed):
         return laid_out(rule.body(*args, **_known(rule, kwargs)), function, args, kwargs)
     if isinstance(rule, NoGradient):
-        y = function(*map(_plain_tree, args), **{name: _plain_tree(value) for name, value in kwargs.items()})
+        y = function(*map(plain_tree, args), **{name: plain_tree(value) for name, value in kwargs.items()})
         return undecided(y, args, [*kwargs.values()]) if rule.reads else y
     assert isinstance(rule, Elementwise)
     generated = GENERATED[function]
@@ -89,7 +89,7 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
         positions = _positions(rule, args)
     if not positions:
         # np.where(condition): the call has no differentiable argument at all.
-        return undecided(rule.function(*map(_plain_tree, args), **kwargs), given)
+        return undecided(rule.function(*map(plain_tree, args), **kwargs), given)
     found = _operands(args, positions)
     if not found:
         # A traced value stands where no derivative can be taken; _normalised let only integers and masks pass.
@@ -419,7 +419,7 @@ def _constant(rule: WithArguments, name: int | str, value: Any) -> Any:
             "dropgrad(x) as that argument, where its derivative is not wanted",
         )
     if isinstance(value, list | tuple):
-        return _rebuilt(value, [_constant(rule, name, item) for item in value])
+        return rebuilt(value, [_constant(rule, name, item) for item in value])
     return value
 
 
@@ -463,22 +463,8 @@ def _kept_tree(keep: Callable[[Any], Any], tree: Any) -> Any:
     if type(tree) is np.ndarray or type(tree) in HANDLES:
         return keep(tree)
     if isinstance(tree, list | tuple):
-        return _rebuilt(tree, [_kept_tree(keep, item) for item in tree])
+        return rebuilt(tree, [_kept_tree(keep, item) for item in tree])
     return keep(tree)
-
-
-def _plain_tree(tree: Any) -> Any:
-    kind = type(tree)
-    if kind in HANDLES:
-        return plain(tree)
-    if isinstance(tree, list | tuple):
-        return _rebuilt(tree, [_plain_tree(item) for item in tree])
-    return tree
-
-
-def _rebuilt(tree: Any, items: list[Any]) -> Any:
-    """Other items in the same kind of sequence; a subclass (a named tuple) becomes a list."""
-    return tuple(items) if type(tree) is tuple else items
 
 
 def distribute(y: Any, make_output: Callable[[int, Any], Any]) -> Any:

@@ -130,6 +130,12 @@ def plain(x: Any) -> Any:
     return x.without_derivatives() if type(x) in MAPPED else x
 
 
+def example_of(x: Any) -> Any:
+    """The plain value as it lies in memory; of a batched one that of an example, none of whose numbers may matter."""
+    x = plain(x)
+    return x.example() if type(x) in MAPPED else x
+
+
 def contents(x: Any) -> Any:
     """The bare numbers of a value, those of all examples of a batch at once."""
     while type(x) in HANDLES:

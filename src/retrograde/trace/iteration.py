@@ -13,7 +13,7 @@ import numpy as np
 from retrograde.errors import MutationError
 from retrograde.trace.constant import constant_here
 from retrograde.trace.creation import array_of, contains_traced
-from retrograde.trace.handle import HANDLES, MAPPED, plain
+from retrograde.trace.handle import HANDLES, example_of
 from retrograde.trace.memory import set_read_only
 
 enumerate_init = np.ndenumerate.__init__
@@ -184,7 +184,7 @@ def _dtype(x: Any) -> Any:
 
 def _places(x: Any) -> np.ndarray[Any, Any]:
     """The numbers of the elements of an array in an array that lies in memory as it does."""
-    value: Any = x.example() if type(x) in MAPPED else plain(x)
+    value: Any = example_of(x)
     numbers = np.arange(value.size).reshape(value.shape)
     width, strides = numbers.itemsize, value.strides
     if not value.size or any(stride % value.itemsize for stride in strides):

@@ -6,12 +6,14 @@ write is seen through it. NumPy keeps the order of its arguments in most functio
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from retrograde.trace.handle import HANDLES, MAPPED, plain
+from retrograde.trace.handle import example_of
+from retrograde.trace.structure import plain_tree
 
 
 def laid_out(y: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -26,7 +28,8 @@ def laid_out(y: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs
     if any(map(callable, given)):
         return y
     with np.errstate(all="ignore"):
-        model = function(*map(_plain, args), **{name: _plain(value) for name, value in kwargs.items()})
+        lying = functools.partial(plain_tree, leaf=example_of)
+        model = function(*map(lying, args), **{name: lying(value) for name, value in kwargs.items()})
     if isinstance(y, tuple) and isinstance(model, tuple):
         parts = [_like(part, other) for part, other in zip(y, model, strict=True)]
         return type(y)(*parts) if hasattr(y, "_fields") else tuple(parts)
@@ -36,22 +39,13 @@ def laid_out(y: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs
 def _is_in_other_order(x: Any) -> bool:
     if isinstance(x, list | tuple):
         return any(map(_is_in_other_order, x))
-    x = _plain(x)
+    x = example_of(x)
     return type(x) is np.ndarray and x.ndim > 1 and not x.flags.c_contiguous
-
-
-def _plain(x: Any) -> Any:
-    """What NumPy is asked with: plain arrays, of a batch one example."""
-    if isinstance(x, list | tuple):
-        parts = [_plain(part) for part in x]
-        return type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts)
-    x = plain(x) if type(x) in HANDLES else x
-    return x.example() if type(x) in MAPPED else x
 
 
 def _like(y: Any, model: Any) -> Any:
     """A copy of `y` in the order of `model`, an array of its shape; `y` where it is so already."""
-    array = _plain(y)
+    array = example_of(y)
     if not isinstance(array, np.ndarray) or not isinstance(model, np.ndarray) or array.shape != model.shape:
         return y
     if _order(array) == _order(model):

@@ -17,6 +17,7 @@ from retrograde.trace.elements import called_on_objects, takes_objects
 from retrograde.trace.handle import HANDLES, MAPPED, Traced, plain
 from retrograde.trace.indexing import check_apart
 from retrograde.trace.operators import GENERATED
+from retrograde.trace.structure import plain_tree
 from retrograde.trace.write_functions import (
     WRITERS,
     at,
@@ -115,11 +116,7 @@ _WRITES_BEFORE_IT_READS = frozenset({np.concatenate, np.stack})
 
 def _plainly(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call of plain values alone."""
-    return function(*map(_plain_tree, args), **{name: _plain_tree(value) for name, value in kwargs.items()})
-
-
-def _plain_tree(tree: Any) -> Any:
-    return type(tree)(map(_plain_tree, tree)) if type(tree) in (list, tuple) else plain(tree)
+    return function(*map(plain_tree, args), **{name: plain_tree(value) for name, value in kwargs.items()})
 
 
 def array_function(self: Traced, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -181,12 +178,12 @@ def _of_constants(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         elif kind is list or kind is tuple:
             if any(y.level is not CONSTANT for y in _handles(x)):
                 return _UNKNOWN
-            x = _plain_tree(x)
+            x = plain_tree(x)
         plain_args.append(x)
     if kwargs:
         if any(y.level is not CONSTANT for y in _handles([*kwargs.values()])):
             return _UNKNOWN
-        kwargs = {name: _plain_tree(value) for name, value in kwargs.items()}
+        kwargs = {name: plain_tree(value) for name, value in kwargs.items()}
     y = function(*plain_args, **kwargs)
     return y if _is_new(y, (plain_args, [*kwargs.values()])) else _UNKNOWN
 

@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from retrograde.rules.dispatching import dispatched
 from retrograde.rules.points import call as point
 from retrograde.rules.points import complex_, real
 from retrograde.rules.table import RULES, multilinear
-from retrograde.trace.call import dispatch
-from retrograde.trace.creation import contains_traced
 from retrograde.trace.handle import HANDLES
 
 _CLASSES = "bsr coo csc csr dia dok lil"
@@ -70,29 +69,27 @@ def _times(A: Any, x: Any) -> Any:
     if A.format == "coo" and _is_followed(A.data):
         order = np.argsort(A.row, kind="stable")
         indptr = np.concatenate([[0], np.cumsum(np.bincount(A.row, minlength=A.shape[0]))])
-        return dispatch(by_rows, (A.data[order], A.col[order], indptr, A.shape, x), {})
+        return by_rows(A.data[order], A.col[order], indptr, A.shape, x)
     if A.format != "csc":
         A = A.tocsr()
     function = by_columns if A.format == "csc" else by_rows
-    return dispatch(function, (A.data, A.indices, A.indptr, A.shape, x), {})
+    return function(A.data, A.indices, A.indptr, A.shape, x)
 
 
+@dispatched
 def by_rows(data: Any, indices: Any, indptr: Any, shape: tuple[int, int], x: Any) -> Any:
     """A @ x, of the sparse matrix A that is stored row by row.
 
     Shapes: data, indices (k,); indptr (m + 1,); shape (m, n); x (n,) or (n, j).
     """
-    if contains_traced((data, x)):
-        return dispatch(by_rows, (data, indices, indptr, shape, x), {})
     from scipy.sparse import csr_array
 
     return csr_array((data, indices, indptr), shape=shape) @ x
 
 
+@dispatched
 def by_columns(data: Any, indices: Any, indptr: Any, shape: tuple[int, int], x: Any) -> Any:
     """A @ x, of the sparse matrix A that is stored column by column: `indptr` is (n + 1,)."""
-    if contains_traced((data, x)):
-        return dispatch(by_columns, (data, indices, indptr, shape, x), {})
     from scipy.sparse import csc_array
 
     return csc_array((data, indices, indptr), shape=shape) @ x

@@ -293,3 +293,18 @@ __all__ = [
     "unflatten",
     "zero_like",
 ]
+
+
+# --- the nested sequences that NumPy's functions are given -------------------------------------------------------
+
+
+def plain_tree(tree: Any, leaf: Callable[[Any], Any] = plain) -> Any:
+    """An argument with the plain value of each traced one, or what else `leaf` makes of a leaf."""
+    if type(tree) not in HANDLES and isinstance(tree, list | tuple):
+        return rebuilt(tree, [plain_tree(item, leaf) for item in tree])
+    return leaf(tree)
+
+
+def rebuilt(tree: Any, items: list[Any]) -> Any:
+    """Other items in the same kind of sequence; a subclass (a named tuple) becomes a list."""
+    return tuple(items) if type(tree) is tuple else items
