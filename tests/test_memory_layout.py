@@ -20,17 +20,14 @@ def _orders(y: Any) -> list[Any]:
     return [(array.flags.c_contiguous, array.flags.f_contiguous) for array in arrays if array.ndim > 1]
 
 
-def _in_fortran_order(x: Any) -> Any:
-    return np.copy(x, order="F")[()]
-
-
 # The counts of np.histogramdd are a part of a larger array, so that `ravel` copies them; ours are not.
 FRESH = {"np.histogramdd"}
 LAID_OUT = [(r, p) for r, p in POINTS if max(map(np.ndim, p.leaves)) > 1 and r.label not in FRESH]
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize(("rule", "point"), [pytest.param(r, p, id=f"{r.label}: {p.label}") for r, p in LAID_OUT])
-def test_a_result_of_arrays_in_fortran_order_lies_in_memory_as_numpys(rule: Rule, point: Point) -> None:
+def test_a_result_lies_in_memory_as_numpys(rule: Rule, point: Point, order: Any) -> None:
     seen = []
 
     def f(*leaves: Any) -> Any:
@@ -38,7 +35,7 @@ def test_a_result_of_arrays_in_fortran_order_lies_in_memory_as_numpys(rule: Rule
         seen.append(_orders(y))
         return 0.0
 
-    leaves = [_in_fortran_order(x) for x in point.leaves]
+    leaves = [np.copy(x, order=order)[()] for x in point.leaves]
     with np.errstate(all="ignore"):
         f(*leaves)
         pullback(f, *leaves)
@@ -78,3 +75,31 @@ def test_writes_are_seen_through_a_ravel_of_a_result_where_numpys_are(make):
     many = np.stack([A, A + V])
     for examples in (many, np.asfortranarray(many), many.transpose(0, 3, 1, 2).copy().transpose(0, 2, 3, 1)):
         assert vmap(f)(examples) == close(np.array([f(example) for example in examples]), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "view", [np.atleast_2d, np.atleast_3d, lambda a: np.moveaxis(a[None], 0, 1), lambda a: np.asarray(a)]
+)
+def test_a_view_of_an_argument_that_lies_scattered_stays_a_view(view):
+    x = np.arange(12.0)[::2]
+
+    def f(a):
+        seen = view(a)
+        a[...] = a[0] * np.cos(a[1])
+        return np.sum(seen.flatten() ** 2)
+
+    assert gradient(f, x)[0] == pytest.approx(gradient(lambda a: 6 * (a[0] * np.cos(a[1])) ** 2, x)[0])
+    assert f(x.copy()[:]) == pullback(f, x)[0]
+
+
+def test_the_functions_of_piecewise_are_called_once_whatever_the_order():
+    calls = []
+
+    def square(a):
+        calls.append(len(a))
+        return a * a
+
+    x = np.asfortranarray(np.arange(6.0).reshape(2, 3))
+    (slope,) = gradient(lambda a: np.sum(np.piecewise(a, [a > 2], [square])), x)
+    assert calls == [3]
+    assert np.array_equal(slope, np.where(x > 2, 2 * x, 0))

@@ -64,10 +64,12 @@ def unique(
         return _read(np.unique(constant(ar), **options), ar)
     found = np.unique(constant(ar), True, return_inverse, return_counts, **options)
     places = found[1]
-    if axis is not None:
-        numbers: Any = np.arange(np.size(ar))
-        places = np.take(np.reshape(numbers, np.shape(ar)), places, axis=axis)
-    values = picked(ar, places)
+    if axis is None:
+        values = picked(ar, places)
+    else:
+        # As in NumPy the slices lie one after the other in memory.
+        slices = np.moveaxis(np.reshape(np.arange(np.size(ar)), np.shape(ar)), axis, 0)
+        values = np.moveaxis(picked(ar, slices[places]), 0, axis)
     others = found[1:] if return_index else found[2:]
     return (values, *others) if others else values
 
