@@ -11,7 +11,7 @@ from truth import close, differences
 from retrograde import RetrogradeError, pullback
 from retrograde.compiler.arguments import kind_of, leaves_of, replaced
 from retrograde.compiler.bridge import Bridge
-from retrograde.compiler.reverse import Options
+from retrograde.compiler.options import Options
 from retrograde.compiler.settings import Settings
 from retrograde.compiler.source import source_of
 from retrograde.compiler.specialisation import Specialisation

@@ -11,7 +11,7 @@ from truth import close
 
 import retrograde as rg
 from retrograde.compiler.bridge import Bridge
-from retrograde.compiler.reverse import Options
+from retrograde.compiler.options import Options
 
 X = np.array([0.5, 0.3])
 

@@ -15,7 +15,7 @@ from compiler.corpus import CASES
 from compiler.harness import check, check_against_eager
 
 from retrograde.compiler.optimise import PASSES
-from retrograde.compiler.reverse import Options
+from retrograde.compiler.options import Options
 
 LONG = "RETROGRADE_LONG" in os.environ
 

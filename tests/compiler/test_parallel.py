@@ -11,7 +11,7 @@ from compiler.corpus_parallel import parallel_kmeans, prange
 from compiler.harness import check, specialised
 
 from retrograde import compile, gradient
-from retrograde.compiler.reverse import Options
+from retrograde.compiler.options import Options
 
 numba = pytest.importorskip("numba")
 IN_PARTS = replace(Options(), passes=(*Options().passes, "parallel"))

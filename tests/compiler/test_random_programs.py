@@ -26,7 +26,7 @@ from retrograde import InputError, LanguageError, RetrogradeError, pullback
 from retrograde.compiler import native
 from retrograde.compiler.arguments import leaves_of, replaced
 from retrograde.compiler.bridge import Bridge
-from retrograde.compiler.reverse import Options
+from retrograde.compiler.options import Options
 from retrograde.compiler.specialisation import Specialisation, Which
 
 LONG = "RETROGRADE_LONG" in os.environ

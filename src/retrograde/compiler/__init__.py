@@ -10,9 +10,15 @@ normalise.py   break, continue, return and loop else become guards
 lower/         the syntax tree becomes the form (form.py): scalars, element loops, views, whole-array operations
 optimise/      one pass a file; each keeps a program's meaning and can be switched off
 activity.py    what depends on the inputs and reaches the outputs
-reverse.py     the program of the pullback          tangent.py   the program of the derivative along a direction
+pullback.py    the program of the pullback          tangent.py   the program of the derivative along a direction
 emit.py        the form becomes readable Python     native.py    numba compiles it
 compiled.py    the object that the user holds       bridge.py    the same as a primitive of the eager engine
 examples.py    many calls in one native loop        kept.py      what outlives the process, under a fingerprint.py
 explain.py     what a pullback keeps                segments.py  checkpoints of long loops
+
+A pullback is made by one class in layers (reverse.py drives it), each a file:
+
+cotangents.py  cotangents and shadows      tapes.py         what an adjoint in a loop needs: tape, or recompute.py
+reverse.py     the statements              reverse_loops.py, with reexecute.py and one_sweep.py
+                                           reverse_calls.py
 """

@@ -21,7 +21,8 @@ from retrograde.compiler.alias import Memory
 from retrograde.compiler.form import Block, Copy, Operand, Program, substitute
 from retrograde.compiler.lower.function import Lowered
 from retrograde.compiler.optimise import finish, prepare, tidy
-from retrograde.compiler.reverse import Options, pullback_program
+from retrograde.compiler.options import Options
+from retrograde.compiler.pullback import pullback_program
 from retrograde.compiler.segments import in_segments
 from retrograde.compiler.tangent import tangent_program
 

@@ -12,7 +12,7 @@ from retrograde.compiler.form import Block, For, Get, Load, Op, Statement, View,
 from retrograde.compiler.ops import is_expensive
 
 if TYPE_CHECKING:
-    from retrograde.compiler.reverse import Reverse
+    from retrograde.compiler.tapes import Tapes
 
 DEEPEST = 60
 
@@ -26,7 +26,7 @@ class Recompute:
         names: what each of those is called in the reverse sweep.
     """
 
-    def __init__(self, reverse: Reverse, here: set[str], needed: list[str]) -> None:
+    def __init__(self, reverse: Tapes, here: set[str], needed: list[str]) -> None:
         self.reverse = reverse
         self.here = here
         self.taped: list[str] = []

@@ -6,11 +6,8 @@ another one, a copy is kept, which goes on a tape if the call stands in a loop.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from retrograde.compiler.activity import Activity
-from retrograde.compiler.alias import Changes, Memory
-from retrograde.compiler.calculus import Writer
 from retrograde.compiler.form import (
     Alloc,
     At,
@@ -28,25 +25,16 @@ from retrograde.compiler.form import (
 from retrograde.compiler.lower.formulas import Formulas
 from retrograde.compiler.lower.values import NONE
 from retrograde.compiler.optimise import tidy
+from retrograde.compiler.options import Options
+from retrograde.compiler.reverse_loops import OfLoops
 
-if TYPE_CHECKING:
-    from retrograde.compiler.reverse import Loops, Options
 
-
-class OfCalls(Writer):
-    options: Options
-    memory: Memory
-    activity: Activity
-    changes: Changes
-    loops: Loops
-    blocks: list[int]
-    block_of: dict[str, int]
-    definition: dict[str, Statement]
-    added: dict[int, set[str]]
-
-    def __init__(self, program: Program, careful: bool) -> None:
-        super().__init__(program, careful)
-        self.formulas = Formulas(program, careful)
+class OfCalls(OfLoops):
+    def __init__(
+        self, program: Program, inputs: list[str], options: Options, choices: dict[int, bool] | None = None
+    ) -> None:
+        super().__init__(program, inputs, options, choices)
+        self.formulas = Formulas(program, options.careful)
 
     def of_whole(self, s: Whole) -> Block:
         """The adjoint of a function of whole arrays, by the formula of its rule. Returns its forward code."""
@@ -142,16 +130,4 @@ class OfCalls(Writer):
     # --- what Reverse has ----------------------------------------------------------------------------------------
 
     def reverse(self, procedure: Program, inputs: list[str]) -> None:
-        raise NotImplementedError
-
-    def bar(self, name: str) -> str:
-        raise NotImplementedError
-
-    def is_active(self, operand: Operand) -> bool:
-        raise NotImplementedError
-
-    def cotangent(self, name: str) -> Operand:
-        raise NotImplementedError
-
-    def contribute(self, operand: Operand, x: Operand) -> None:
         raise NotImplementedError

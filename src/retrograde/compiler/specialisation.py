@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from retrograde.compiler.derivatives import Derivative, Role, Wanted
     from retrograde.compiler.explain import Explanation
     from retrograde.compiler.lower.function import Lowered
-    from retrograde.compiler.reverse import Options
+    from retrograde.compiler.options import Options
 
 # The passes are imported where they are used: what is kept on disk needs none of them.
 
@@ -142,7 +142,7 @@ class Variant:
 
     @functools.cached_property
     def options(self) -> Options:
-        from retrograde.compiler.reverse import Options
+        from retrograde.compiler.options import Options
 
         return self._options or Options()
 
@@ -210,7 +210,7 @@ def chosen(options: Options | None, settings: Settings) -> Options | None:
     """How derivatives are made, with what the user's settings say of it."""
     if not settings.parallel and not settings.checkpoint:
         return options
-    from retrograde.compiler.reverse import Options
+    from retrograde.compiler.options import Options
 
     made = options or Options()
     passes = (*made.passes, "parallel") if settings.parallel else made.passes

@@ -1,0 +1,31 @@
+"""How derivative programs are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from retrograde.compiler.optimise import PASSES
+
+
+@dataclass(frozen=True)
+class Options:
+    """How derivatives are made; each switch can be turned for cross-checks.
+
+    Attributes:
+        careful: zero times infinity is zero.
+        recompute: compute values again in the reverse sweep where that is cheap; otherwise tape them all.
+        repeat: run the iterations of a loop again in the reverse sweep, wherever that is possible (True), nowhere
+            (False), or where it is likely to be cheaper than a tape (None).
+        one_sweep: leave such a loop out of the forward sweep, where only the value needs it.
+        rectangular: tapes of known size are arrays; otherwise all are stacks.
+        passes: the passes of optimise/ that are on.
+        checkpoint: the length of the segments of loops with a state (see segments.py); True for a root of the whole.
+    """
+
+    careful: bool = False
+    recompute: bool = True
+    repeat: bool | None = None
+    one_sweep: bool = True
+    rectangular: bool = True
+    passes: tuple[str, ...] = PASSES
+    checkpoint: bool | int = False

@@ -1,0 +1,206 @@
+"""The adjoints of loops: a loop over tapes the other way, or one that runs each iteration again."""
+
+from __future__ import annotations
+
+from retrograde.compiler.alias import Changes
+from retrograde.compiler.cost import loops_of
+from retrograde.compiler.form import (
+    BOOL,
+    INT,
+    Add,
+    Alloc,
+    Block,
+    For,
+    Get,
+    If,
+    Index,
+    Load,
+    Note,
+    Op,
+    Operand,
+    Pop,
+    PopArray,
+    Program,
+    Set,
+    Statement,
+    Store,
+    Type,
+    View,
+    While,
+    clone,
+    defs,
+    walk,
+)
+from retrograde.compiler.one_sweep import Again
+from retrograde.compiler.options import Options
+from retrograde.compiler.reexecute import Iterations, is_worth_repeating, renaming
+from retrograde.compiler.tapes import Loops, Tapes
+
+
+class OfLoops(Tapes):
+    """Attributes:
+    choices: which loops run again, by their numbers, where that is chosen.
+    open: those that might or might not, and what was done.
+    again: those that do.
+    """
+
+    def __init__(
+        self, program: Program, inputs: list[str], options: Options, choices: dict[int, bool] | None = None
+    ) -> None:
+        super().__init__(program, inputs, options)
+        self.choices = choices or {}
+        self.open: dict[int, bool] = {}
+        self.again: list[Again] = []
+        self.numbers = {id(s): i for i, s in enumerate(loops_of(program))}
+        # Whether there are branches that decide what counts.
+        self.is_chosen = any(
+            isinstance(x, Set) and self.is_active(f"${x.cell}")
+            for s in walk(program.body)
+            if isinstance(s, If)
+            for x in walk(s.then + s.orelse)
+        )
+
+    def loop(self, s: For | While) -> Block:
+        out = self.out
+        is_outermost = not self.loops.chain
+        if is_outermost and isinstance(s, For) and self.options.repeat is not False:
+            iterations = self.iterations(s)
+            if iterations.are_repeatable and self.is_to_run_again(s, iterations):
+                return self.repeated(s, iterations)
+        if is_outermost:
+            inside = {name for x in walk([s]) for name in defs(x)}
+            self.loops = Loops([], inside, [], self.options.rectangular and self.is_rectangular(s, inside))
+        self.loops.chain.append(s)
+        forward, backward = self.block(s.body)
+        self.loops.chain.pop()
+        self.out, self.at = out, s.at
+        made: Block
+        if isinstance(s, For):
+            run: Statement = For(s.var, s.low, s.high, forward, s.down, s.parallel)
+            made = [run]
+            if backward:
+                down = _pops(backward) or not (self.loops.is_rectangular and self.iterations(s).are_unordered)
+                self.unless_zero(s, For(s.var, s.low, s.high, backward, down, s.parallel, at=s.at))
+        else:
+            counter, count = self.program.new("count", INT), self.program.new("count", INT)
+            run = While(s.test, s.cond, [*forward, Add(counter, 1)])
+            counted = Get(count, counter)
+            made = [Set(counter, 0), run, counted]
+            self.define_here(count, counted, s)
+            if backward:
+                self.emit(For(self.program.new("k", INT), 0, count, backward, True))
+        run.at = s.at
+        if is_outermost:
+            made = self.loops.before + made
+            self.loops = Loops()
+        return made
+
+    def iterations(self, s: For) -> Iterations:
+        return Iterations(self.program, s, self.memory, self.changes, self.around)
+
+    def unless_zero(self, s: For, adjoint: For) -> None:
+        """The adjoint of a loop. Where one cell is all that the loop writes, a zero cotangent of it needs no adjoint.
+
+        That pays where a branch decides whether the cell counts: the distance to a centre that is not the nearest.
+        """
+        written = {root for x in walk(s.body) for root in self.memory.writes(x) if self.is_active(root)}
+        sums = {f"${x.cell}" for x in walk(s.body) if isinstance(x, Add)}
+        others = [x for x in walk(s.body) if isinstance(x, Set) and f"${x.cell}" in written]
+        # A stack must be emptied all the same.
+        if len(written) != 1 or not written <= sums or others or _pops([adjoint]) or not self.is_chosen:
+            self.emit(adjoint)
+            return
+        matters = self.program.new("matters", BOOL)
+        self.emit(Op(matters, "!=", (self.get(self.bar(written.pop())), 0.0)))
+        self.emit(If(matters, [adjoint], [], shortcut=True))
+
+    def is_to_run_again(self, s: For, iterations: Iterations) -> bool:
+        """Whether a loop that can be repeated is: as was chosen, or by a first guess."""
+        if self.options.repeat or s.again:
+            return True
+        number = self.numbers.get(id(s), -1)
+        if number < 0:
+            return False
+        self.open[number] = self.choices.get(number, is_worth_repeating(s) and not iterations.carried)
+        return self.open[number]
+
+    def repeated(self, s: For, iterations: Iterations) -> Block:
+        """The adjoint of a loop that runs each iteration again, and then its adjoint; what stands for it forward."""
+        allocated, kept, restored = self.snapshots(s, sorted(iterations.carried))
+        names = renaming(self.program, s.body)
+        body = clone(s.body, lambda n: names.get(n, n), lambda n: names[n])
+        for old_loop, new_loop in zip(walk(s.body), walk(body), strict=True):
+            if id(old_loop) in self.numbers:
+                self.numbers[id(new_loop)] = self.numbers[id(old_loop)]
+        for old, new in names.items():
+            if self.activity.is_active(old):
+                self.activity.active.add(new)
+        for x in walk(body):
+            for name in defs(x):
+                self.definition[name] = x
+            if isinstance(x, View):
+                self.memory.parents[x.dst] = x.array
+        out, outer = self.out, (self.changes, self.loops)
+        around = self.around
+        inside = {id(x) for x in walk(s.body)}
+        self.around = [*(x for x in around if id(x) not in inside), *walk(body)]
+        self.changes, self.loops = Changes(body, self.memory), Loops()
+        forward, backward = self.block(body)
+        (self.changes, self.loops), self.around = outer, around
+        self.out, self.at = out, s.at
+        self.program.notes.append(Note("runs again", s.var, s.at))
+        if not backward:
+            return [s]
+        adjoint = For(s.var, s.low, s.high, restored + forward + backward, not iterations.are_unordered, s.parallel)
+        self.emit(adjoint)
+        if kept:
+            return [*allocated, For(s.var, s.low, s.high, kept + s.body, s.down, s.parallel, at=s.at)]
+        sums = iterations.sums()
+        if iterations.are_unordered and sums is not None and self.options.one_sweep:
+            self.again.append(Again(s, adjoint, sums))
+        return [s]
+
+    def snapshots(self, s: For, carried: list[str]) -> tuple[Block, Block, Block]:
+        """What makes room for the state at the start of each iteration, keeps it, and puts it back."""
+        program = self.program
+        outer, self.out = self.out, []
+        place = s.var if s.low == 0 else self.op("-", s.var, s.low)
+        finding, self.out = self.out, []
+        length = self.op("size", s.low, s.high)
+        allocated, self.out = self.out, []
+        kept: Block = list(finding)
+        restored: Block = list(finding)
+        for root in carried:
+            name = root.lstrip("$")
+            type = program.types[name]
+            shape = program.dims[name] if type.is_array else ()
+            tape = program.new(f"{name}_kept", Type(type.dtype, len(shape) + 1), (length, *shape))
+            allocated.append(Alloc(tape, (length, *shape), False, at=s.at))
+            if type.is_array:
+                kept += self.copied_elements(tape, (place,), name, (), shape)
+                restored += self.copied_elements(name, (), tape, (place,), shape)
+            else:
+                now, then = program.new(name, type), program.new(name, type)
+                kept += [Get(now, name, at=s.at), Store(tape, (place,), now, at=s.at)]
+                restored += [Load(then, tape, (place,), at=s.at), Set(name, then, at=s.at)]
+            program.notes.append(Note("taped", tape, s.at))
+        self.out = outer
+        return allocated, kept, restored
+
+    def copied_elements(self, to: str, before: Index, array: str, within: Index, shape: tuple[Operand, ...]) -> Block:
+        """`to[before] = array[within]`, by loops over the elements."""
+        index = tuple(self.program.new("e", INT) for _ in shape)
+        t = self.program.new("t", self.program.types[array].element)
+        made: Block = [Load(t, array, (*within, *index)), Store(to, (*before, *index), t)]
+        for var, n in zip(reversed(index), reversed(shape), strict=True):
+            made = [For(var, 0, n, made)]
+        return made
+
+    # --- what Reverse has ----------------------------------------------------------------------------------------
+
+    def block(self, block: Block) -> tuple[Block, Block]:
+        raise NotImplementedError
+
+
+def _pops(block: Block) -> bool:
+    return any(isinstance(s, Pop | PopArray) for s in walk(block))
