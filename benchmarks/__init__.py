@@ -6,12 +6,10 @@ before NumPy is imported, hence here.
 """
 
 import os
-import sys
 
-for _name in ("OMP", "OPENBLAS", "MKL", "VECLIB", "NUMBA"):
-    # numba refuses another number once its threads run: where tests import the workloads, it may have been used before.
-    if _name != "NUMBA" or "numba" not in sys.modules:
-        os.environ[f"{_name}_NUM_THREADS"] = "1"
+# numba has more threads only where a function asks for them, as those of parallel.py do.
+for _name in ("OMP", "OPENBLAS", "MKL", "VECLIB"):
+    os.environ[f"{_name}_NUM_THREADS"] = "1"
 # XLA sizes its pools by NPROC; the flag is for the matrix products.
 os.environ["NPROC"] = "1"
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"

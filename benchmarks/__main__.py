@@ -34,6 +34,7 @@ NAMES = (
     "nested_derivatives",
     "jacobians",
     "compiled",
+    "parallel",
     "import_time",
 )
 RESULTS = Path(__file__).with_name("results")

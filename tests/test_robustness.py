@@ -219,6 +219,15 @@ def test_an_interrupt_inside_ignore_ends_the_block():
     check_that_nothing_is_broken()
 
 
+@pytest.fixture
+def interruptible():
+    """A process that a shell started in the background ignores Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_a_signal_in_a_long_loop_is_an_interrupt():
     def f(x):
         for i in range(100_000):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import njit, prange
 
 WRT = (0, 1, 2)
 SIZES = {"tiny": 3, "31,843": 31_843, "204,472": 204_472}
@@ -40,7 +40,7 @@ def projected(camera, point):  # type: ignore[no-untyped-def]
 
 def program(cameras, points, weights, features):  # type: ignore[no-untyped-def]
     errors = np.empty((weights.size, 2))
-    for i in range(weights.size):
+    for i in prange(weights.size):
         u, v = projected(cameras[i], points[i])
         errors[i, 0] = weights[i] * (u - features[i, 0])
         errors[i, 1] = weights[i] * (v - features[i, 1])

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import njit, prange
 
 WRT = (0, 1, 2, 3)
 SIZES = {
@@ -32,10 +32,10 @@ def program(alpha, means, log_diagonals, lower, points, gamma, m):  # type: igno
     k = alpha.size
     diagonals = np.exp(log_diagonals)
     log_determinants = np.sum(log_diagonals, axis=1)
-    terms = np.empty(k)
-    z = np.empty(d)
     total = 0.0
-    for i in range(n):
+    for i in prange(n):
+        terms = np.empty(k)
+        z = np.empty(d)
         for c in range(k):
             centred = points[i] - means[c]
             z[:] = diagonals[c] * centred

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import njit, prange
 
 WRT = (1,)
 SIZES = {"tiny": (3, 9, 2), "k100 n10000 d8": (100, 10_000, 8), "k1000 n10000 d16": (1_000, 10_000, 16)}
@@ -17,7 +17,7 @@ SIZES = {"tiny": (3, 9, 2), "k100 n10000 d8": (100, 10_000, 8), "k1000 n10000 d1
 
 def program(points, centroids):  # type: ignore[no-untyped-def]
     cost = 0.0
-    for i in range(points.shape[0]):
+    for i in prange(points.shape[0]):
         closest = np.inf
         for j in range(centroids.shape[0]):
             distance = 0.0

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import njit, prange
 
 WRT = (0,)
-SIZES = {"tiny": 2, "100 starts": 100}
+SIZES = {"tiny": 2, "100 starts": 100, "10,000 starts": 10_000}
 CLOSE = 1e-2  # where a slope counts as zero
 STEP = 0.1
 
@@ -42,7 +42,7 @@ def descent(x1, y1, x2, y2):  # type: ignore[no-untyped-def]
 
 def program(starts):  # type: ignore[no-untyped-def]
     total = 0.0
-    for i in range(starts.shape[0]):
+    for i in prange(starts.shape[0]):
         x1, y1, x2, y2 = descent(starts[i, 0], starts[i, 1], starts[i, 2], starts[i, 3])
         total += x1 + 2 * y1 - x2 * y2
     return total

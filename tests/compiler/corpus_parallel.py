@@ -80,6 +80,33 @@ def parallel_with_tapes_of_unknown_length(a):
     return s
 
 
+@program(numbers(5, 3), numbers(3), numbers(2))
+def parallel_with_scratch_arrays_in_front(a, w, v):
+    s = 0.0
+    z = np.zeros(len(w))
+    ends = np.zeros(len(v))
+    for i in prange(5):
+        for c in range(len(v)):
+            for j in range(len(w)):
+                z[j] = a[i, j] * w[j] + v[c]
+            for j in range(1, len(w)):
+                z[j] += z[j - 1] * w[0]
+            ends[c] = np.sum(z * z)
+        s += ends[0] * np.exp(-ends[1])
+    return s
+
+
+@program(numbers(4, 3), numbers(3), 0.7)
+def parallel_inside_of_a_loop(a, w, c):
+    s = 0.0
+    for _ in range(2):
+        for i in prange(4):
+            t = np.sum(a[i] * w)
+            s += np.sin(t) * c
+        c = c + s * 0.1
+    return s
+
+
 @program(numbers(6))
 def parallel_only_in_part(x):
     y = np.zeros(6)

@@ -51,6 +51,18 @@ def neighbours(x):
     return y[3]
 
 
+def scratch_that_is_read_afterwards(x):
+    s = 0.0
+    scratch = np.zeros(2)
+    for _ in range(2):
+        for i in prange(len(x)):
+            for j in range(2):
+                scratch[j] = x[i] ** 2
+            s += scratch[0] * scratch[1]
+        s += scratch[0]
+    return s
+
+
 def shared_scratch(x):
     s = 0.0
     scratch = np.zeros(2)
@@ -85,7 +97,16 @@ def may_raise(x):
 
 
 @pytest.mark.parametrize(
-    "function", [recurrence, meeting_stores, neighbours, shared_scratch, may_raise, compares_sizes_on_one_path]
+    "function",
+    [
+        recurrence,
+        meeting_stores,
+        neighbours,
+        scratch_that_is_read_afterwards,
+        shared_scratch,
+        may_raise,
+        compares_sizes_on_one_path,
+    ],
 )
 def test_loops_whose_iterations_may_meet_run_in_one_thread(function):
     check(function, (X,), options=IN_PARTS, second=False)

@@ -124,10 +124,10 @@ def finished(d: Derivative, passes: Collection[str], copies: bool = True, vector
                 names[p] = own
                 made.append(Copy(own, p))
         program.body = [*made, *substitute(program.body, names)]
-    finished = finish(program, passes, vectormath)
-    finished.procedures = {name: p.derived(name) for name, p in program.procedures.items()}
-    for called in finished.procedures.values():
-        called.procedures = finished.procedures
-    for called in finished.procedures.values():
-        finish(called, passes, vectormath)
-    return finished
+    program.procedures = {name: p.derived(name) for name, p in program.procedures.items()}
+    programs = [program, *program.procedures.values()]
+    for each in programs:
+        each.procedures = program.procedures
+        finish(each, passes, vectormath)
+        programs += [made for made in each.procedures.values() if made not in programs]
+    return program

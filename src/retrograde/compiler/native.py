@@ -73,6 +73,11 @@ def _two() -> int:
     return 2
 
 
+# Of what numba can run on threads, the loops over `prange`: it would cut up every whole-array operation besides.
+_OTHERS = ("comprehension", "reduction", "inplace_binop", "setitem", "numpy", "stencil", "fusion")
+_LOOPS_ONLY = {"prange": True, **dict.fromkeys(_OTHERS, False)}
+
+
 def derivative_decorator(settings: Settings, key: str | None) -> Callable[[Any], Any]:
     """Derivative programs follow IEEE arithmetic: a division by zero is infinite and raises nothing.
 
@@ -81,7 +86,7 @@ def derivative_decorator(settings: Settings, key: str | None) -> Callable[[Any],
     """
 
     def decorate(function: types.FunctionType) -> Any:
-        parallel = settings.parallel and "prange" in function.__code__.co_names
+        parallel = settings.parallel and "prange" in function.__code__.co_names and _LOOPS_ONLY
         made = numba().njit(function, error_model="numpy", fastmath=settings.fastmath, parallel=parallel)
         if key is not None:
             _keep(made, kept.key_of(key, function.__name__))

@@ -15,19 +15,21 @@ shift.py        no derivative is taken of the shift inside of a log-sum-exp
 counters.py     integers that count iterations become expressions of the loop's variable
 accumulate.py   what a loop adds to one place is added up in a local variable
 parallel.py     loops over `prange` in parts, one for each thread; only where the user wants it
+outline.py      what each thread runs is a function of its own
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from retrograde.compiler.form import Program
+from retrograde.compiler.form import For, Program, walk
 from retrograde.compiler.optimise.accumulate import accumulate
 from retrograde.compiler.optimise.choose import choose
 from retrograde.compiler.optimise.counters import count_by_loops
 from retrograde.compiler.optimise.dead import drop_dead
 from retrograde.compiler.optimise.forward import forward
 from retrograde.compiler.optimise.hoist import hoist
+from retrograde.compiler.optimise.outline import outline
 from retrograde.compiler.optimise.overwritten import drop_overwritten
 from retrograde.compiler.optimise.parallel import parallelise
 from retrograde.compiler.optimise.roots import powers_by_roots
@@ -62,6 +64,10 @@ def prepare(program: Program, passes: Collection[str] = PASSES, differs: bool = 
     Args:
         differs: sizes that are compared somewhere may differ at the start.
     """
+    if "parallel" not in passes:
+        for s in walk(program.body):
+            if isinstance(s, For):
+                s.parallel = False
     return _run(
         program,
         passes,
@@ -88,12 +94,16 @@ def tidy(program: Program, passes: Collection[str] = PASSES) -> Program:
 def finish(program: Program, passes: Collection[str] = PASSES, vectormath: bool = False) -> Program:
     """Make a program ready to be written out; it cannot be differentiated afterwards.
 
+    What several threads run becomes procedures, which are still to be finished.
+
     Args:
         vectormath: use elementary functions that a loop can vectorise.
     """
     if vectormath:
         powers_by_roots(program)
     _run(program, passes, (*FINISHING, "accumulate", "overwritten", "upward", "dead"), is_last=True)
+    if "parallel" in passes:
+        outline(program)
     if vectormath:
         vectorise(program)
     if "unsigned" in passes:

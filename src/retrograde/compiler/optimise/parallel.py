@@ -20,6 +20,7 @@ from retrograde.compiler.form import (
     Add,
     Alloc,
     Block,
+    Fill,
     For,
     Get,
     If,
@@ -31,7 +32,6 @@ from retrograde.compiler.form import (
     Program,
     Raise,
     Set,
-    Slice,
     Stack,
     Statement,
     Store,
@@ -128,13 +128,14 @@ class _Parallel:
         for array in plan.added_arrays:
             type, dims = program.types[array], program.dims[array]
             shared = program.new(f"{array}_parts", Type(type.dtype, type.ndim + 1), (threads, *dims))
-            names[array] = program.new(f"{array}_own", type, dims)
-            self.out.append(Alloc(shared, (threads, *dims), True))
-            start.append(View(names[array], shared, (part, *(Slice() for _ in dims))))
+            own = names[array] = program.new(f"{array}_own", type, dims)
+            self.out.append(Alloc(shared, (threads, *dims), False))
+            start.append(Alloc(own, dims, True))
+            end.append(self.handed_over(own, shared, part, dims))
             after.append(self.added(array, shared, threads))
-        for array in plan.private_arrays:
+        for array in (*plan.private_arrays, *plan.zero_arrays):
             names[array] = program.new(f"{array}_own", program.types[array], program.dims[array])
-            start.append(Alloc(names[array], program.dims[array], False))
+            start.append(Alloc(names[array], program.dims[array], array in plan.zero_arrays))
         for cell in plan.added_cells:
             shared = program.new(f"{cell}_parts", Type(program.types[cell].dtype, 1), (threads,))
             self.out.append(Alloc(shared, (threads,), True))
@@ -152,21 +153,32 @@ class _Parallel:
         self.out.append(For(part, 0, threads, [*start, inner, *end], parallel=True, at=s.at))
         self.out += after
 
-    def bound(self, part: Operand, n: Operand, threads: Operand, low: Operand, out: Block) -> str:
+    def bound(self, part: Operand, n: Operand, threads: Operand, low: Operand, out: Block) -> Operand:
         """The first iteration of a part: low + part * n // threads."""
-        times, share, first = (self.program.new("t", INT) for _ in range(3))
-        out += [Op(times, "*", (part, n)), Op(share, "//", (times, threads)), Op(first, "+", (share, low))]
-        return first
+
+        def op(fn: str, *args: Operand) -> str:
+            out.append(Op(self.program.new("t", INT), fn, args))
+            return out[-1].dst  # type: ignore[attr-defined]
+
+        first = op("//", op("*", part, n), threads)
+        if low != 0:
+            first = op("+", first, low)
+        # Says that the iterations' indices are not negative, which a loop from 0 says by itself.
+        return op("max", first, 0) if self.program.is_size(low) else first
+
+    def handed_over(self, own: str, shared: str, part: str, dims: tuple[Operand, ...]) -> Statement:
+        """`shared[part] = own`: threads that wrote next to each other would wait for each other's cache lines."""
+        index, t = self.index(dims), self.program.new("t", self.program.types[own].element)
+        return _nest(index, dims, [Load(t, own, index), Store(shared, (part, *index), t)])
 
     def added(self, array: str, shared: str, threads: Operand) -> Statement:
         """`array += the sum of its parts`."""
-        program = self.program
-        index = tuple(program.new("e", INT) for _ in program.dims[array])
-        k, t = program.new("k", INT), program.new("t", program.types[array].element)
-        block: Block = [Load(t, shared, (k, *index)), Increase(array, index, t)]
-        for var, n in zip(reversed(index), reversed(program.dims[array]), strict=True):
-            block = [For(var, 0, n, block)]
-        return For(k, 0, threads, block)
+        program, dims = self.program, self.program.dims[array]
+        index, k, t = self.index(dims), program.new("k", INT), program.new("t", program.types[array].element)
+        return For(k, 0, threads, [_nest(index, dims, [Load(t, shared, (k, *index)), Increase(array, index, t)])])
+
+    def index(self, dims: tuple[Operand, ...]) -> tuple[str, ...]:
+        return tuple(self.program.new("e", INT) for _ in dims)
 
     def op(self, fn: str, *args: Operand) -> str:
         name = self.program.new("t", INT)
@@ -185,6 +197,7 @@ class _Plan:
         self.zero_cells: list[str] = []
         self.private_cells: list[str] = []
         self.private_arrays: list[str] = []
+        self.zero_arrays: list[str] = []
         self.reason = self.found()
 
     def found(self) -> str:
@@ -201,16 +214,17 @@ class _Plan:
         }  # a sweep back counts with the names of the sweep forward
         if any((own - counted) & set(uses(s)) for s in around):
             return "its last values are used behind it"
-        iterations = Iterations(program, loop, memory, Changes(program.body, memory), around)
+        self.iterations = iterations = Iterations(program, loop, memory, Changes(program.body, memory), around)
         read_outside = {root for s in around for root in memory.reads(s)}
         private: set[str] = set()
+        zero: list[str] = []
         for root in sorted(memory.all_writes(loop.body) - own_roots):
             writers = [s for s in self.inside if root in memory.writes(s)]
             is_read = any(root in memory.reads(s) for s in self.inside)
             if not root.startswith("$") and self.is_spread(root):
                 continue
-            if root.startswith("$") and self.is_zero_between(root[1:]):
-                self.zero_cells.append(root[1:])
+            if self.is_zero_between(root):
+                zero.append(root)
                 continue
             if not is_read and all(isinstance(s, Add | Increase) for s in writers):
                 if root.startswith("$"):
@@ -229,28 +243,55 @@ class _Plan:
             return "an iteration may read what another one wrote"
         self.private_cells = sorted(root[1:] for root in private if root.startswith("$"))
         self.private_arrays = sorted(root for root in private if not root.startswith("$"))
-        if not all(self.is_accessed_here(root, own) for root in self.private_arrays):
+        self.zero_cells = [root[1:] for root in zero if root.startswith("$")]
+        self.zero_arrays = [root for root in zero if not root.startswith("$")]
+        if not all(self.is_accessed_here(root, own) for root in (*self.private_arrays, *self.zero_arrays)):
             return "a view of what each iteration needs for itself is made in front of it"
         return ""
 
-    def is_zero_between(self, cell: str) -> bool:
-        """Whether a cell is zero when an iteration starts and when it ends, as cotangents are."""
+    def is_zero_between(self, root: str) -> bool:
+        """Whether a cell or a buffer is zero when an iteration starts and when it ends, as cotangents are."""
+        if root in self.program.params:
+            return False
         before: list[bool] = []
 
         def after(block: Block, is_zero: bool) -> bool:
             for s in block:
                 if s is self.loop:
                     before.append(is_zero)
-                if isinstance(s, Set | Add) and s.cell == cell:
-                    is_zero = isinstance(s, Set) and not isinstance(s.value, str) and s.value == 0
-                elif isinstance(s, If):
+                if isinstance(s, If):
                     is_zero = after(s.then, is_zero) & after(s.orelse, is_zero)
+                elif isinstance(s, For) and self.zeroes(s, root):
+                    is_zero = True
                 elif isinstance(s, For | While):
-                    is_zero = is_zero and all(after(inner, True) for inner in blocks_of(s))
+                    stays = is_zero and all(after(inner, True) for inner in blocks_of(s))
+                    if not stays:  # what follows in the loop may then find something else, from the second time on
+                        is_zero = False
+                        for inner in blocks_of(s):
+                            after(inner, False)
+                elif root in self.memory.writes(s):
+                    is_zero = self.leaves_zero(s, root, is_zero)
             return is_zero
 
         after(self.program.body, False)
-        return before == [True] and after(self.loop.body, True)
+        return bool(before) and all(before) and after(self.loop.body, True)
+
+    def leaves_zero(self, s: Statement, root: str, is_zero: bool) -> bool:
+        """Whether a cell or buffer is zero behind a statement that writes it."""
+        if isinstance(s, Set):
+            return _is_zero(s.value)
+        if isinstance(s, Alloc):
+            return s.zero
+        if isinstance(s, Fill):
+            return is_zero or s.array == root
+        return isinstance(s, Store) and _is_zero(s.value) and is_zero
+
+    def zeroes(self, loop: For, root: str) -> bool:
+        """Whether a nest of loops writes zero into every element of a buffer, and nothing else into it."""
+        writers = [s for s in walk([loop]) if root in self.memory.writes(s)]
+        if not writers or not all(isinstance(s, Store) and _is_zero(s.value) for s in writers):
+            return False
+        return root in self.iterations.filled_by(loop)
 
     def accesses(self, root: str) -> list[Statement]:
         return [s for s in self.inside if any(root == self.memory.root(a) for a in self.arrays(s))]
@@ -277,3 +318,14 @@ class _Plan:
             elif not all(a in views for a in self.arrays(s) if self.memory.root(a) == root):
                 return False
         return bool(axes)
+
+
+def _nest(index: tuple[str, ...], dims: tuple[Operand, ...], block: Block) -> Statement:
+    """Loops over all elements."""
+    for var, n in zip(reversed(index), reversed(dims), strict=True):
+        block = [For(var, 0, n, block)]
+    return block[0]
+
+
+def _is_zero(value: Operand) -> bool:
+    return not isinstance(value, str) and value == 0
