@@ -10,7 +10,6 @@ import numpy as np
 import retrograde as rg
 from benchmarks.gradbench.descents import particle, saddle
 from benchmarks.workloads import ba, det, gmm, ht, kmeans, llsq, lse, lstm, ode
-from retrograde import LanguageError
 
 
 class Task(NamedTuple):
@@ -38,19 +37,8 @@ def listed(x: Any) -> Any:
 
 
 def native(program: Callable[..., Any], transform: Callable[[Any], Any] = lambda f: f) -> Callable[..., Any]:
-    """A transform of a program by native code; eagerly, where the language of `compile` does not have all of it."""
-    ways = [transform(rg.compile(program)), transform(program)]
-
-    def run(*args: Any) -> Any:
-        try:
-            return ways[0](*args)
-        except LanguageError:
-            if len(ways) == 1:
-                raise
-            del ways[0]
-            return ways[0](*args)
-
-    return run
+    """A transform of a program by native code."""
+    return transform(rg.compile(program))
 
 
 def gradient(program: Callable[..., Any], wrt: Any = 0) -> Callable[..., Any]:

@@ -21,6 +21,7 @@ from retrograde.compiler.form import (
     Pop,
     PopArray,
     Program,
+    Return,
     Set,
     Statement,
     Store,
@@ -96,7 +97,9 @@ class OfLoops(Tapes):
         return made
 
     def iterations(self, s: For) -> Iterations:
-        return Iterations(self.program, s, self.memory, self.changes, self.around)
+        # A pullback gives back no arrays but cotangents.
+        around = [x for x in self.around if not isinstance(x, Return)]
+        return Iterations(self.program, s, self.memory, self.changes, around)
 
     def unless_zero(self, s: For, adjoint: For) -> None:
         """The adjoint of a loop. Where one cell is all that the loop writes, a zero cotangent of it needs no adjoint.
