@@ -20,6 +20,6 @@ def test_the_partials_of_an_operation_become_operations(fn):
     program = Program("f", [])
     args = tuple(program.new(name, FLOAT) for name in "ab"[:nin])
     writer = Writer(program, careful=False)
-    found = partials(fn, args, program.new("y", FLOAT), (True,) * nin, writer.op)
+    found = partials(fn, args, program.new("y", FLOAT), (True,) * nin, writer)
     assert len(found) == nin
     assert all(p is None or program.type_of(p).is_inexact or isinstance(p, int) for p in found)

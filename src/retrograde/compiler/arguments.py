@@ -12,7 +12,9 @@ from retrograde.compiler.lower.values import Constant
 from retrograde.errors import InputError
 from retrograde.trace.handle import HANDLES, MAPPED, plain
 
-_DTYPES = frozenset("float64 float32 int64 int32 int16 int8 uint64 uint32 uint16 uint8 bool".split())
+_DTYPES = frozenset(
+    "float64 float32 complex128 complex64 int64 int32 int16 int8 uint64 uint32 uint16 uint8 bool".split()
+)
 
 
 def kind_of(value: Any, name: str) -> Any:
@@ -41,10 +43,11 @@ def kind_of(value: Any, name: str) -> Any:
         return BOOL
     if isinstance(value, int | np.integer):
         return INT
-    if isinstance(value, float | np.floating):
+    if isinstance(value, float | complex | np.inexact):
         if np.dtype(type(value)).name not in _DTYPES:
             raise InputError(
-                f"the argument {name} is a {type(value).__name__}, which compile does not take", f"float({name})"
+                f"the argument {name} is a {type(value).__name__}, which compile does not take",
+                f"{'complex' if np.iscomplexobj(value) else 'float'}({name})",
             )
         return Type(np.dtype(type(value)).name)
     if isinstance(value, tuple):

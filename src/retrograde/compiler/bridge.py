@@ -180,7 +180,11 @@ class Bridge:
 
     def filled(self, y_bar: Vector, y: Vector) -> list[Any]:
         """A cotangent with zeros where there is none."""
-        return [np.zeros(np.shape(like))[()] if bar is None else bar for bar, like in zip(y_bar, y, strict=True)]
+        return [_zeros_like(like) if bar is None else bar for bar, like in zip(y_bar, y, strict=True)]
+
+
+def _zeros_like(y: Any) -> Any:
+    return np.zeros(np.shape(y), complex if np.iscomplexobj(y) else float)[()]
 
 
 def _split(flat: Sequence[Any], lengths: list[int]) -> Vectors:

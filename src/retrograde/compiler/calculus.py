@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import At, Block, Op, Operand, Program, Statement
+from retrograde.compiler.form import At, Block, Op, Operand, Program, Statement, Type
 
 
 class Writer:
@@ -55,11 +55,40 @@ class Writer:
     def is_inexact(self, operand: Operand) -> bool:
         return self.program.type_of(operand).is_inexact
 
+    def fitted(self, x: Operand, type: Type) -> Operand:
+        """A derivative in the field of what it is the derivative of: of a real number it is the real part."""
+        if self.program.type_of(x).is_complex == type.is_complex:
+            return x
+        if not type.is_complex:
+            made = self.made.get(x) if isinstance(x, str) else None
+            if made is not None and made.fn == "*" and made.args[1] == -1j:
+                return self.op("imag", made.args[0])
+            return self.op("real", x)
+        return self.op(f"cast:{type.dtype}", x) if isinstance(x, str) else complex(x)
+
+    def conj(self, x: Operand) -> Operand:
+        """The complex conjugate, of factors where that costs nothing."""
+        if not self.program.type_of(x).is_complex:
+            return x
+        made = self.made.get(x) if isinstance(x, str) else None
+        if made is not None and made.fn == "conj":
+            return made.args[0]
+        if made is not None and (made.fn == "neg" or (made.fn in ("*", "times", "/") and self.is_conjugate(made))):
+            return self.op(made.fn, *map(self.conj, made.args))
+        return self.op("conj", x)
+
+    def is_conjugate(self, product: Op) -> bool:
+        """Whether one factor is real, and the other one the conjugate of something or the divisor."""
+        found = [self.made.get(a) for a in product.args if self.program.type_of(a).is_complex]
+        return len(found) == 1 and (product.fn == "/" or (found[0] is not None and found[0].fn == "conj"))
+
     def times(self, g: Operand, partial: Operand) -> Operand:
         """A cotangent or tangent times a partial derivative."""
         if not isinstance(partial, str):
             if partial == 1:
                 return g
+            if partial == 1j and not self.program.type_of(g).is_complex:
+                return self.op("complex", 0.0, g)
             return self.op("neg", g) if partial == -1 else self.op("*", g, partial)
         made = self.made.get(partial)
         if made is not None and made.fn == "where" and not any(isinstance(a, str) for a in made.args[1:]):

@@ -290,7 +290,7 @@ class Compiled(Native):
         of, arguments = self._bound(args, kwargs)
         if of.structure != of.result_types[0] if of.result_types else True:
             return None  # not one number: the transform says what is wrong with that
-        if not of.outputs or of.result_types[0].is_array:
+        if not of.outputs or of.result_types[0].is_array or of.result_types[0].is_complex:
             return None
         leaves = self._leaves(of, arguments)
         given: dict[Any, Any] = {("x", i): leaf for i, leaf in enumerate(leaves)}

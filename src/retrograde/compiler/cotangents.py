@@ -24,6 +24,7 @@ from retrograde.compiler.form import (
     View,
     defs,
     walk,
+    zero_of,
 )
 from retrograde.compiler.options import Options
 
@@ -88,17 +89,21 @@ class Cotangents(Writer):
         self.emit(Load(t, array, index))
         return t
 
+    def zero(self, bar: str) -> Set:
+        return Set(bar, zero_of(self.program.types[bar]))
+
     def contribute(self, operand: Operand, x: Operand) -> None:
         """Add to the cotangent of a temp."""
         if not self.is_active(operand):
             return
+        x = self.fitted(x, self.program.types[operand])
         bar, block = self.bar(operand), self.block_of[operand]
         if operand in self.started:
             self.emit(Add(bar, x))
         elif block == self.blocks[-1]:
             self.emit(Set(bar, x))
         else:  # from inside of a loop or branch
-            self.zeroed.setdefault(block, []).append(Set(bar, 0.0))
+            self.zeroed.setdefault(block, []).append(self.zero(bar))
             self.emit(Add(bar, x))
         self.started.add(operand)
 

@@ -156,9 +156,12 @@ class _Emitter:
                 return "np.nan"
             if math.isinf(x):
                 return "np.inf" if x > 0 else "(-np.inf)"
+        if isinstance(x, complex):
+            is_plain = str(x.real) == "0.0" and math.isfinite(x.imag)
+            return f"({x.imag!r}j)" if is_plain else f"complex({self.bare(x.real)}, {self.bare(x.imag)})"
         if isinstance(x, Text):
             return repr(x.value)
-        return f"({x!r})" if not isinstance(x, bool | complex) and (x < 0 or str(x) == "-0.0") else repr(x)
+        return f"({x!r})" if not isinstance(x, bool) and (x < 0 or str(x) == "-0.0") else repr(x)
 
     def bare(self, x: Operand) -> str:
         return _bare(self.operand(x))
@@ -191,6 +194,12 @@ class _Emitter:
             return f"{s.array}[{self.index(s.index)}]"
         args = [self.operand(a) for a in s.args]
         fn = s.fn
+        if fn == "/" and self.program.types[s.dst].is_complex:
+            return f"np.divide({', '.join(map(_bare, args))})"  # which raises nothing
+        if fn in ("real", "imag"):
+            return f"{args[0]}.{fn}"
+        if fn == "conj":
+            return f"{args[0]}.conjugate()"
         if fn in ops.ARITHMETIC or fn in ops.COMPARISONS or (fn in ops.BITS and fn != "~") or fn in ("and", "or"):
             return f"({args[0]} {fn} {args[1]})"
         if fn in ("neg", "not", "~"):
@@ -376,7 +385,7 @@ class _Emitter:
         self.depth -= 1
 
 
-_CASTS = {"float64": "float", "int64": "int", "bool": "bool"}
+_CASTS = {"float64": "float", "int64": "int", "bool": "bool", "complex128": "complex"}
 
 
 def _dtype(dtype: str) -> str:

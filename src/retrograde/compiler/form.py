@@ -58,6 +58,10 @@ class Type(NamedTuple):
         return self.kind in "fc"
 
     @property
+    def is_complex(self) -> bool:
+        return self.kind == "c"
+
+    @property
     def element(self) -> Type:
         return Type(self.dtype)
 
@@ -68,6 +72,11 @@ class Type(NamedTuple):
 FLOAT = Type("float64")
 INT = Type("int64")
 BOOL = Type("bool")
+
+
+def zero_of(type: Type) -> Operand:
+    """The literal zero of a type, of which a cell or temp of the type starts."""
+    return {"f": 0.0, "c": 0j, "b": False}.get(type.kind, 0)
 
 
 def type_of_number(x: Any) -> Type:

@@ -110,7 +110,8 @@ BITWISE: dict[Any, str] = {
 # times       (g, p): g * p, but zero where g is zero and p is infinite or NaN
 # value       the same value, without its derivative
 # min, max    Python's own: the first of equals
-# real, imag, conj, complex
+# real, imag, conj
+# complex     (re, im)
 # cast:<dtype>
 # size        (low, high): the length of range(low, high)
 # threads     how many threads there are
@@ -140,6 +141,10 @@ CHEAP = frozenset(
         "size",
         "np.absolute",
         "np.fabs",
+        "real",
+        "imag",
+        "conj",
+        "complex",
     }
 ) | {
     *COMPARISONS,
@@ -151,7 +156,7 @@ MODERATE = frozenset({"/", "np.sqrt", "//", "%", "np.floor", "np.maximum", "np.m
 
 
 def is_cheap(fn: str) -> bool:
-    return fn in CHEAP or fn.startswith("cast:") or fn in ("real", "imag", "conj")
+    return fn in CHEAP or fn.startswith("cast:")
 
 
 def is_expensive(fn: str) -> bool:
@@ -164,6 +169,8 @@ def result_type(fn: str, types: tuple[Type, ...]) -> Type:
     Raises:
         TypeError: for types that the operation does not take.
     """
+    if any(t.is_complex for t in types) and is_for_real(fn):
+        raise TypeError
     if fn in COMPARISONS or fn in LOGICAL:
         return BOOL
     if fn in ("shape", "size", "threads"):
@@ -173,9 +180,9 @@ def result_type(fn: str, types: tuple[Type, ...]) -> Type:
     if fn in ("id", "keep", "value", "neg") and types[0].kind in "fc":
         return types[0]
     if fn in ("real", "imag"):
-        return Type({"complex128": "float64", "complex64": "float32"}.get(types[0].dtype, types[0].dtype))
+        return real_type(types[0])
     if fn == "complex":
-        return Type("complex128")
+        return Type("complex64" if {t.dtype for t in types} == {"float32"} else "complex128")
     if fn == "where":
         return common(types[1], types[2])
     if fn in BITS:
@@ -193,6 +200,29 @@ def result_type(fn: str, types: tuple[Type, ...]) -> Type:
     dtypes = [np.dtype("int64") if d.kind == "b" and function not in _TRUTH_UFUNCS else d for d in dtypes]
     found: Type = Type(function.resolve_dtypes((*dtypes, None))[-1].name)
     return FLOAT if found.dtype == "float16" else found
+
+
+def real_type(type: Type) -> Type:
+    """The type of the parts of a complex number; of other numbers their own."""
+    return Type({"complex128": "float64", "complex64": "float32"}.get(type.dtype, type.dtype), type.ndim)
+
+
+IN_ORDER = frozenset(
+    {"<", "<=", ">", ">=", "min", "max"}
+    | {f"np.{name}" for name in "greater greater_equal less less_equal maximum minimum fmax fmin".split()}
+)
+"""What asks which of two numbers comes first, as of complex ones neither does."""
+
+
+def is_for_real(fn: str) -> bool:
+    """Whether an operation does not take complex numbers, besides the functions of which NumPy itself says so."""
+    into = fn[5:] if fn.startswith("cast:") else ""
+    return (
+        fn in IN_ORDER
+        or fn in ("//", "%", "np.floor_divide", "np.remainder", "np.sign", "complex")
+        or fn.startswith(("special.", "math."))
+        or bool(into and into != "bool" and not Type(into).is_complex)
+    )
 
 
 _TRUTH_UFUNCS = frozenset(getattr(np, name) for name in _OF_TRUTH)
@@ -230,6 +260,9 @@ FOLDABLE: dict[str, Callable[..., Any]] = {
     "not": lambda a: not a,
     "and": lambda a, b: a and b,
     "or": lambda a, b: a or b,
+    "real": lambda a: a.real,
+    "imag": lambda a: a.imag,
+    "conj": lambda a: a.conjugate(),
     "size": lambda low, high: max(high - low, 0),
 }
 

@@ -6,15 +6,16 @@ form, so a formula serves here as it does in the eager modes.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import Operand
+from retrograde.compiler.form import Operand, Program
 from retrograde.errors import MissingRuleError
 from retrograde.rules.table import RULES, Composed, Elementwise
 
@@ -22,11 +23,24 @@ Emit = Callable[..., Operand]
 """`emit(fn, *args)` writes an operation and returns its result."""
 
 
-def partials(fn: str, args: tuple[Operand, ...], y: Operand, wanted: tuple[bool, ...], emit: Emit) -> list[Operand]:
-    """∂y/∂arg of `y = fn(*args)` for each argument; None where it is zero or not wanted."""
+class Scribe(Protocol):
+    """What writes operations (see calculus.py)."""
+
+    program: Program
+
+    def op(self, fn: str, *args: Operand) -> Operand: ...
+
+
+def partials(fn: str, args: tuple[Operand, ...], y: Operand, wanted: tuple[bool, ...], writer: Scribe) -> list[Operand]:
+    """∂y/∂arg of `y = fn(*args)` for each argument; None where it is zero or not wanted.
+
+    Of complex numbers the derivative along ẋ is partial · ẋ, and its real part where y is real.
+    """
     own = _OF_THE_FORM.get(fn) or (_cast if fn.startswith("cast:") else None)
+    if fn == "np.absolute" and writer.program.type_of(args[0]).is_complex:
+        own = functools.partial(_length, y)
     if own is not None:
-        return [p if w else None for p, w in zip(own(args, emit), wanted, strict=True)]
+        return [p if w else None for p, w in zip(own(args, writer.op), wanted, strict=True)]
     rule = RULES[ops.ARITHMETIC.get(fn) or (np.negative if fn == "neg" else ops.FUNCTIONS[fn])]
     if not isinstance(rule, Elementwise):
         raise MissingRuleError(f"{fn} has no elementwise rule")
@@ -37,7 +51,7 @@ def partials(fn: str, args: tuple[Operand, ...], y: Operand, wanted: tuple[bool,
             found.append(None)
         elif callable(partial):
             names = inspect.signature(partial).parameters
-            found.append(_operand(partial(*(_symbol(values[n], emit) for n in names))))
+            found.append(_operand(partial(*(_symbol(values[n], writer) for n in names))))
         else:
             found.append(None if partial == 0 else partial)
     return found
@@ -47,10 +61,18 @@ def _cast(args: tuple[Operand, ...], emit: Emit) -> list[Operand]:
     return [1.0]
 
 
+def _length(y: Operand, args: tuple[Operand, ...], emit: Emit) -> list[Operand]:
+    """∂|z|: conj(z) / |z|, and zero at zero; of which a second derivative at zero is not lost, but infinite or NaN."""
+    return [emit("times", emit("conj", args[0]), emit("/", 1.0, y))]
+
+
 _OF_THE_FORM: dict[str, Callable[[tuple[Operand, ...], Emit], list[Operand]]] = {
     "id": lambda args, emit: [1.0],
     "times": lambda args, emit: [args[1], args[0]],
     "keep": lambda args, emit: [None, 1.0],
+    "real": lambda args, emit: [1.0],
+    "imag": lambda args, emit: [-1j],
+    "complex": lambda args, emit: [1.0, 1j],
     "where": lambda args, emit: [None, emit("where", args[0], 1.0, 0.0), emit("where", args[0], 0.0, 1.0)],
     # The first of equals is what Python returns.
     "max": lambda args, emit: _picked(emit, emit(">", args[1], args[0])),
@@ -62,8 +84,8 @@ def _picked(emit: Emit, second: Operand) -> list[Operand]:
     return [emit("where", second, 0.0, 1.0), emit("where", second, 1.0, 0.0)]
 
 
-def _symbol(operand: Operand, emit: Emit) -> Any:
-    return Symbol(operand, emit) if isinstance(operand, str) else operand
+def _symbol(operand: Operand, writer: Scribe) -> Any:
+    return Symbol(operand, writer) if isinstance(operand, str) else operand
 
 
 def _operand(value: Any) -> Operand:
@@ -75,34 +97,42 @@ def _operand(value: Any) -> Operand:
 class Symbol:
     """A name in a formula that is being written down."""
 
-    __slots__ = ("emit", "operand")
+    __slots__ = ("operand", "writer")
     __array_priority__ = 1000
 
-    def __init__(self, operand: Operand, emit: Emit) -> None:
+    def __init__(self, operand: Operand, writer: Scribe) -> None:
         self.operand = operand
-        self.emit = emit
+        self.writer = writer
 
     def _apply(self, fn: str, *args: Any) -> Symbol | Any:
-        result = self.emit(fn, *(_operand(a) for a in args))
-        return Symbol(result, self.emit) if isinstance(result, str) else result
+        result = self.writer.op(fn, *(_operand(a) for a in args))
+        return Symbol(result, self.writer) if isinstance(result, str) else result
+
+    @property
+    def is_complex(self) -> bool:
+        return self.writer.program.type_of(self.operand).is_complex
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        name = ops.AS_OPERATOR.get(ufunc) or ops.NAMES.get(ufunc) or _BITS.get(ufunc)
+        name = ops.AS_OPERATOR.get(ufunc) or ops.NAMES.get(ufunc) or _OTHERS.get(ufunc)
         if name is None or method != "__call__" or kwargs:
             raise MissingRuleError(f"{ufunc.__name__} in a partial derivative, which compile does not know")
         if ufunc is np.positive:
             return self
+        if ufunc is np.conjugate:
+            return self.conjugate()
         return self._apply(name, *inputs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if function is np.where and not kwargs:
             return self._apply("where", *args)
         if function is np.iscomplexobj:
-            return False
+            return args[0].is_complex
         if function is np.any:
             return True  # for all that is known here
-        if function in (np.real, np.conj, np.conjugate):
-            return args[0]
+        if function is np.real:
+            return self._apply("real", self) if self.is_complex else self
+        if function is np.imag:
+            return self._apply("imag", self) if self.is_complex else 0.0
         rule = RULES.get(function)
         if isinstance(rule, Composed):
             return rule.body(*args, **kwargs)
@@ -110,8 +140,8 @@ class Symbol:
             return self._apply(ops.NAMES[function], *args)
         raise MissingRuleError(f"{function.__name__} in a partial derivative, which compile does not know")
 
-    def conjugate(self) -> Symbol:
-        return self
+    def conjugate(self) -> Symbol | Any:
+        return self._apply("conj", self) if self.is_complex else self
 
     conj = conjugate
 
@@ -128,7 +158,7 @@ class Symbol:
         return hash(self.operand)
 
 
-_BITS = {np.bitwise_and: "and", np.bitwise_or: "or", np.invert: "not"}
+_OTHERS = {np.bitwise_and: "and", np.bitwise_or: "or", np.invert: "not", np.conjugate: "conj"}
 
 
 def _binary(fn: str) -> tuple[Any, Any]:

@@ -38,6 +38,7 @@ from retrograde.compiler.form import (
     Whole,
     defs,
     walk,
+    zero_of,
 )
 from retrograde.compiler.one_sweep import without_first_runs
 from retrograde.compiler.ops import has_derivative
@@ -72,7 +73,7 @@ class Reverse(OfCalls):
         program.reached = frozenset(p for p in self.inputs if p in self.activity.reaching)
         program.notes += [Note("active", node.lstrip("$"), None) for node in sorted(self.activity.active)]
         forward, late = without_first_runs(forward, backward, self.again, set(self.results.values()))
-        cells = [Set(bar, 0.0) for node, bar in self.bars.items() if node.startswith("$")]
+        cells = [self.zero(bar) for node, bar in self.bars.items() if node.startswith("$")]
         last: Block = late
         values: list[Operand] = []
         for cell in self.results.values():
@@ -82,7 +83,8 @@ class Reverse(OfCalls):
         for p in self.inputs:
             if not program.types[p].is_array:
                 t = program.new(self.bar(p), program.types[p])
-                last.append(Get(t, self.bars[p]) if p in self.started else Op(t, "id", (0.0,)))
+                zero = Op(t, "id", (zero_of(program.types[p]),))
+                last.append(Get(t, self.bars[p]) if p in self.started else zero)
                 values.append(t)
         program.params = primal_params + shadows + list(self.seeds.values())
         program.body = forward + cells + backward + last + [Return(tuple(values))]
@@ -158,10 +160,14 @@ class Reverse(OfCalls):
         g = self.cotangent(s.dst)
         if g is None:
             return
+        if s.fn == "conj":
+            self.contribute(s.args[0], self.conj(g))
+            return
+        # The adjoint of ẋ ↦ partial · ẋ in the real inner product Re(conj(ȳ) ẏ).
         wanted = tuple(self.is_active(a) for a in s.args)
-        for a, p in zip(s.args, partials(s.fn, s.args, s.dst, wanted, self.op), strict=True):
+        for a, p in zip(s.args, partials(s.fn, s.args, s.dst, wanted, self), strict=True):
             if p is not None:
-                self.contribute(a, self.times(g, p))
+                self.contribute(a, self.times(g, self.conj(p)))
 
     def of_load(self, s: Load) -> None:
         g = self.cotangent(s.dst) if self.is_active(s.dst) else None
@@ -195,7 +201,7 @@ class Reverse(OfCalls):
             return
         bar = self.bar(f"${s.cell}")
         g = self.get(bar) if self.is_active(s.value) else None
-        self.emit(Set(bar, 0.0))
+        self.emit(self.zero(bar))
         if g is not None:
             self.contribute(s.value, g)
 

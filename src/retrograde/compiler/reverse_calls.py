@@ -21,6 +21,7 @@ from retrograde.compiler.form import (
     defs,
     free_names,
     substitute,
+    zero_of,
 )
 from retrograde.compiler.lower.formulas import Formulas
 from retrograde.compiler.lower.values import NONE
@@ -81,7 +82,7 @@ class OfCalls(OfLoops):
                 seeds.append(self.shadow_of(name))
             elif type.is_inexact:
                 g = self.cotangent(name) if self.is_active(name) else None
-                seeds.append(0.0 if g is None else g)
+                seeds.append(zero_of(type) if g is None else g)
         scalars = [i for i in inputs if not callee.types[callee.params[i]].is_array]
         bars = [program.new("g", callee.types[callee.params[i]]) for i in scalars]
         self.emit(Call((*values, *bars), self.pullback_of(s.fn, inputs), (*args, *shadows, *seeds)))

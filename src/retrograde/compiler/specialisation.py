@@ -385,6 +385,7 @@ class Specialisation:
                 value = np.array(value)
             elif isinstance(value, np.ndarray) and value.ndim == 0:
                 value = value[()]
+            value = self.in_field(role, value)
             if is_out:
                 results[role] = value
             args.append(value)
@@ -422,6 +423,7 @@ class Specialisation:
                 value = variant.interface.constants[role[1]]
             elif value is None:
                 value = self.zeros(role, first)
+            value = self.in_field(role, value)
             if role in results:
                 # Written by each example, beginning with what it is given.
                 value = value if role in examples.roles else np.broadcast_to(value, results[role].shape)
@@ -451,15 +453,31 @@ class Specialisation:
             if n == 1
         )
 
-    def zeros(self, role: Role, given: dict[Role, Any]) -> Any:
-        """Zero for what a role stands for."""
+    def type_of(self, role: Role) -> Type | None:
+        """The type of what a role stands for; None for an array from outside."""
         while role[0] == "dot":
             role = role[2]
-        if role[0] in ("x", "x_bar"):
+        if role[0] == "constant":
+            return None
+        return (self.types if role[0] in ("x", "x_bar") else self.result_types)[role[1]]
+
+    def in_field(self, role: Role, value: Any) -> Any:
+        """Real numbers as complex ones where those are wanted, as of seeds."""
+        type = self.type_of(role)
+        if type is None or not type.is_complex or np.iscomplexobj(value):
+            return value
+        return np.asarray(value, type.dtype)[()]
+
+    def zeros(self, role: Role, given: dict[Role, Any]) -> Any:
+        """Zero for what a role stands for."""
+        type = self.type_of(role)
+        while role[0] == "dot":
+            role = role[2]
+        if type is not None and type.is_array:
+            assert role[0] in ("x", "x_bar"), "an array of results has a cotangent of a known shape"
             like = given["x", role[1]]
-            return np.zeros(like.shape, like.dtype) if self.types[role[1]].is_array else 0.0
-        assert not self.result_types[role[1]].is_array, "an array of results has a cotangent of a known shape"
-        return 0.0
+            return np.zeros(like.shape, like.dtype)
+        return 0j if type is not None and type.is_complex else 0.0
 
     def check_overlaps(self, leaves: Leaves) -> None:
         """Refuse arguments that share memory with one that is written: to a program all are different arrays."""

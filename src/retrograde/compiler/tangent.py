@@ -35,9 +35,11 @@ from retrograde.compiler.form import (
     Statement,
     Store,
     Swap,
+    Type,
     View,
     While,
     Whole,
+    zero_of,
 )
 from retrograde.compiler.lower.formulas import Formulas
 from retrograde.compiler.ops import has_derivative
@@ -62,7 +64,9 @@ class Tangent(Writer):
         program = self.program
         tangents = [self.dot(p) for p in self.inputs]
         body = self.block(program.body)
-        cells: Block = [Set(dot, 0.0) for node, dot in self.dots.items() if node.startswith("$")]
+        cells: Block = [
+            Set(dot, zero_of(program.types[dot])) for node, dot in self.dots.items() if node.startswith("$")
+        ]
         program.params = [*program.params, *tangents]
         program.body = cells + body
         program.reached = frozenset(p for p in self.inputs if p in self.activity.reaching)
@@ -76,8 +80,9 @@ class Tangent(Writer):
     def is_active(self, operand: Operand) -> bool:
         return self.activity.is_active(operand)
 
-    def dot_or_zero(self, operand: Operand) -> Operand:
-        return self.dot(operand) if self.is_active(operand) else 0.0
+    def dot_or_zero(self, operand: Operand, type: Type) -> Operand:
+        """The tangent of what is put into a place of some type."""
+        return self.fitted(self.dot(operand), type) if self.is_active(operand) else zero_of(type)
 
     def block(self, block: Block) -> Block:
         outer, self.out = self.out, []
@@ -120,11 +125,15 @@ class Tangent(Writer):
     def of_op(self, s: Op) -> None:
         wanted = tuple(self.is_active(a) for a in s.args)
         total: Operand = None
-        for a, p in zip(s.args, partials(s.fn, s.args, s.dst, wanted, self.op), strict=True):
+        type = self.program.types[s.dst]
+        if s.fn == "conj":
+            self.emit(Op(self.dot(s.dst), "conj", (self.dot(s.args[0]),)))
+            return
+        for a, p in zip(s.args, partials(s.fn, s.args, s.dst, wanted, self), strict=True):
             if p is not None:
                 term = self.times(self.dot(a), p)
                 total = term if total is None else self.op("+", total, term)
-        self.emit(Op(self.dot(s.dst), "id", (0.0 if total is None else total,)))
+        self.emit(Op(self.dot(s.dst), "id", (zero_of(type) if total is None else self.fitted(total, type),)))
 
     def of_whole(self, s: Whole) -> None:
         outs = tuple(self.dot(o) if self.is_active(o) else None for o in s.outs)
@@ -143,7 +152,7 @@ class Tangent(Writer):
             self.out.append(s)
             return
         dots = [
-            self.tangent_of_result(a) if program.is_array(a) else self.dot_or_zero(a)
+            self.tangent_of_result(a) if program.is_array(a) else self.dot_or_zero(a, program.type_of(a))
             for i in inputs
             for a in [s.args[i]]
         ]
@@ -173,7 +182,7 @@ class Tangent(Writer):
         if program.is_array(value):
             self.emit(Alloc(zero, program.dims[value], True))
         else:
-            self.emit(Op(zero, "id", (0.0,)))
+            self.emit(Op(zero, "id", (zero_of(program.types[value]),)))
         return zero
 
     def tangent_of(self, s: Statement) -> Statement | None:
@@ -182,7 +191,7 @@ class Tangent(Writer):
         if isinstance(s, Load) and is_active(s.dst):
             return Load(dot(s.dst), dot(s.array), s.index)
         if isinstance(s, Store) and is_active(s.array):
-            return Store(dot(s.array), s.index, self.dot_or_zero(s.value))
+            return Store(dot(s.array), s.index, self.dot_or_zero(s.value, self.program.types[s.array].element))
         if isinstance(s, Increase) and is_active(s.array) and is_active(s.value):
             return Increase(dot(s.array), s.index, dot(s.value))
         if isinstance(s, View) and is_active(s.dst):
@@ -198,7 +207,7 @@ class Tangent(Writer):
         if isinstance(s, Get) and is_active(s.dst):
             return Get(dot(s.dst), dot(f"${s.cell}"))
         if isinstance(s, Set) and is_active(f"${s.cell}"):
-            return Set(dot(f"${s.cell}"), self.dot_or_zero(s.value))
+            return Set(dot(f"${s.cell}"), self.dot_or_zero(s.value, self.program.types[s.cell]))
         if isinstance(s, Add) and is_active(f"${s.cell}") and is_active(s.value):
             return Add(dot(f"${s.cell}"), dot(s.value))
         if isinstance(s, Swap):
@@ -208,7 +217,7 @@ class Tangent(Writer):
         if isinstance(s, Stack) and is_active(s.stack):
             return Stack(dot(s.stack))
         if isinstance(s, Push) and is_active(s.stack):
-            return Push(dot(s.stack), self.dot_or_zero(s.value))
+            return Push(dot(s.stack), self.dot_or_zero(s.value, self.program.types[s.stack]))
         if isinstance(s, Pop) and is_active(s.stack):
             return Pop(dot(s.dst), dot(s.stack))
         if isinstance(s, PopArray) and is_active(s.stack):

@@ -9,7 +9,7 @@ from typing import Any
 from retrograde.compiler import ops
 from retrograde.compiler.form import INT, Add, At, Copy, Index, Operand, Raise, Set, Type, type_of_number
 from retrograde.compiler.lower.builder import Builder, Restart
-from retrograde.compiler.lower.values import Lazy
+from retrograde.compiler.lower.values import Lazy, Object
 
 
 class Arrays(Builder):
@@ -18,6 +18,10 @@ class Arrays(Builder):
 
     def is_array(self, value: Any) -> bool:
         return isinstance(value, Lazy) or self.is_array_name(value)
+
+    def is_complex(self, value: Any) -> bool:
+        """Whether something is a complex number or an array of such."""
+        return not isinstance(value, tuple | Object) and self.element_type(value).is_complex
 
     def shape(self, value: Any) -> tuple[Operand, ...]:
         """The sizes of an array; empty for a scalar."""
@@ -64,11 +68,11 @@ class Arrays(Builder):
         if not any(self.is_array(a) for a in args):
             return self.op(fn, *args)
         shape = self.broadcast(args)
+        types = tuple(self.element_type(a) for a in args)
         try:
-            type = ops.result_type(fn, tuple(self.element_type(a) for a in args))
+            type = ops.result_type(fn, types)
         except TypeError:
-            kinds = " and ".join(str(self.element_type(a)) for a in args)
-            raise self.refuse(f"{fn} is not defined for {kinds}") from None
+            raise self.undefined(fn, types) from None
         args = tuple(self.force(a) if self.is_repeated(a, shape) else a for a in args)
         return Lazy(
             shape,
@@ -98,6 +102,13 @@ class Arrays(Builder):
         array = self.alloc(base, value.shape, value.type)
         self.assign_elements(array, value)
         return array
+
+    def in_memory(self, value: Any, base: str = "w") -> str:
+        """The array in memory, for a name of the user's to mean it."""
+        made = self.force(value, base)
+        if isinstance(value, Lazy) and value.part_of:
+            self.note_detached(made, value.part_of)
+        return made
 
     def copied(self, value: Any, base: str = "w") -> str:
         """The array in memory of its own."""
@@ -171,8 +182,8 @@ class Arrays(Builder):
                 if at in self.attached:
                     self.at = at
                     raise self.refuse(
-                        "an array that shares its memory with another one here (a diagonal, or what a branch chose) is "
-                        "written into, or the other one is",
+                        "an array that shares its memory with another one here (a diagonal, the parts of a complex "
+                        "array, or what a branch chose) is written into, or the other one is",
                         "….copy()",
                     )
                 self.attached.add(at)
@@ -225,7 +236,7 @@ class Arrays(Builder):
         type = self.probe_type(shape, element)
         if type.kind in "bu":
             type = INT
-        cell = self.new_cell("s", type, float(start) if type.kind == "f" else start)
+        cell = self.new_cell("s", type, self.cast(start, type))
 
         def step(index: Index) -> None:
             x = element(index)
@@ -263,6 +274,8 @@ class Arrays(Builder):
         """
         self.guard_not_empty(shape)
         type = self.probe_type(shape, element)
+        if type.is_complex:
+            raise self.undefined(sign, (type,))
         found = self.new_cell("best", type, self.value_only(element(tuple(0 for _ in shape))))
         count = self.new_cell("count", INT, 0)
         places = [self.new_cell("place", INT, 0) for _ in shape]

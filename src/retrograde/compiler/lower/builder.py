@@ -34,6 +34,7 @@ from retrograde.compiler.form import (
     Store,
     Type,
     View,
+    zero_of,
 )
 from retrograde.compiler.source import Source, refusal
 from retrograde.errors import LanguageError
@@ -65,6 +66,9 @@ class Builder:
         known: what is known of the shapes of the arguments.
     """
 
+    # Whether formulas of rules are lowered, which are never run as they stand.
+    is_derived = False
+
     def __init__(self, program: Program) -> None:
         self.program = program
         self.block: Block = program.body
@@ -89,6 +93,15 @@ class Builder:
     def refuse(self, fact: str, *ways: str) -> LanguageError:
         """The error for what is being lowered just now."""
         return refusal(self.at, fact, *ways)
+
+    def undefined(self, fn: str, types: tuple[Type, ...]) -> LanguageError:
+        """The error for an operation that does not take its operands."""
+        are_complex = any(t.is_complex for t in types)
+        if are_complex and fn in ops.IN_ORDER:
+            return self.refuse(f"{fn} of complex numbers, which have no order", "z.real", "abs(z)")
+        if are_complex and fn.startswith("cast:"):
+            return self.refuse(f"a complex number where a {fn[5:]} is wanted", "z.real", "abs(z)")
+        return self.refuse(f"{fn} is not defined for {' and '.join(map(str, types))}")
 
     # --- statements ----------------------------------------------------------------------------------------------
 
@@ -123,11 +136,15 @@ class Builder:
             return args[1]
         if fn in ("+", "-") and args[1] == 0 and type(args[1]) is int and self.type_of(args[0]).kind in "fi":
             return args[0]
+        if fn in ("real", "conj") and not self.type_of(args[0]).is_complex:
+            return args[0]
+        if fn == "imag" and not self.type_of(args[0]).is_complex:
+            return zero_of(self.type_of(args[0]))
+        types = tuple(self.type_of(a) for a in args)
         try:
-            result = ops.result_type(fn, tuple(self.type_of(a) for a in args))
+            result = ops.result_type(fn, types)
         except TypeError:
-            kinds = " and ".join(str(self.type_of(a)) for a in args)
-            raise self.refuse(f"{fn} is not defined for {kinds}") from None
+            raise self.undefined(fn, types) from None
         dst = self.program.new("t", result)
         self.emit(Op(dst, fn, args))
         return dst
@@ -162,11 +179,11 @@ class Builder:
     def cast(self, value: Operand, type: Type) -> Operand:
         """The value in another type, where that can lose something; a wider type needs no word."""
         have = self.type_of(value)
-        if have == type or (have.kind == "f" and type.kind == "f") or type.kind == "c":
+        if have == type or (have.kind == type.kind and type.is_inexact):
             return value
-        if not isinstance(value, str) and type.kind == "f":
-            return float(value)
-        if have.kind in "fc" and type.kind in "iub":
+        if not isinstance(value, str) and type.is_inexact and not have.is_complex:
+            return complex(value) if type.is_complex else float(value)
+        if have.is_complex or type.is_complex or (have.kind == "f" and type.kind in "iub"):
             return self.op(f"cast:{type.dtype}", value)
         return value
 

@@ -94,7 +94,7 @@ class Calls(Flow):
         frame.trusted = frozenset(results)
         frame.bound = names_bound(body) | set(bound)
         for name, value in bound.items():
-            frame.env[name] = self.force(value, name) if isinstance(value, Lazy) else value
+            frame.env[name] = self.in_memory(value, name) if isinstance(value, Lazy) else value
         self.statements(body)
 
     def leave(self) -> None:

@@ -107,10 +107,8 @@ class Expressions(Indexing):
 
     def on_Constant(self, node: ast.Constant) -> Any:
         value = node.value
-        if isinstance(value, bool | int | float):
+        if isinstance(value, bool | int | float | complex):
             return value
-        if isinstance(value, complex):
-            raise self.refuse("a complex number", "real and imaginary parts as numbers of their own")
         return NONE if value is None else Constant(value)
 
     def on_Name(self, node: ast.Name) -> Any:
@@ -158,10 +156,8 @@ class Expressions(Indexing):
         """What a global or a closed-over name, a default or an attribute of a module stands for."""
         if isinstance(value, bool | np.bool_):
             return bool(value)
-        if isinstance(value, int | float | np.integer | np.floating):
+        if isinstance(value, int | float | complex | np.number):
             return value.item() if isinstance(value, np.generic) else value
-        if isinstance(value, complex | np.complexfloating):
-            raise self.refuse("a complex number", "real and imaginary parts as numbers of their own")
         if isinstance(value, np.ndarray):
             return self.constant_array(value, name)
         if isinstance(value, tuple) and not hasattr(value, "_fields"):
@@ -176,7 +172,7 @@ class Expressions(Indexing):
         """An array from outside the function: an argument that the caller does not see."""
         key = id(value)
         if key not in self.constants:
-            if value.dtype.kind not in "fiub" or value.ndim == 0:
+            if value.dtype.kind not in "fciub" or value.ndim == 0:
                 raise self.refuse(f"the array {name} of dtype {value.dtype} and {value.ndim} axes from outside")
             param = self.program.new(name, Type(value.dtype.name, value.ndim))
             self.constants[key] = (param, value)
@@ -391,8 +387,8 @@ class Expressions(Indexing):
                 return len(shape)
             if name == "dtype":
                 return Constant(np.dtype(self.element_type(value).dtype))
-            if name == "real":
-                return value
+            if name in ("real", "imag"):
+                return functions.part(self, value, name)
             if name in functions.METHODS:
                 return Bound(value, name)
             raise self.refuse(f"the attribute {name} of an array")
@@ -409,6 +405,13 @@ class Expressions(Indexing):
             if not hasattr(value.value, name):
                 raise self.refuse(f"{describe(self, value)} has no attribute {name}")
             return self.outside(getattr(value.value, name), name)
+        if not isinstance(value, Object):
+            if name in ("real", "imag"):
+                return self.op(name, value)
+            if name == "conjugate":
+                return Bound(value, name)
+            if name == "conj":
+                raise self.refuse("the method conj of a number, which numba has for arrays only", "np.conj(z)")
         raise self.refuse(f"the attribute {name} of {describe(self, value)}")
 
     def on_Subscript(self, node: ast.Subscript) -> Any:

@@ -10,6 +10,7 @@ where a run meets another one. Words of the rules that stand for such decisions 
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import Any
 
@@ -37,6 +38,8 @@ class Formulas(Calls):
         user: the place in the user's code that is differentiated.
         facts: operations whose results are known, as (function, *operands).
     """
+
+    is_derived = True
 
     def __init__(self, program: Program, careful: bool) -> None:
         super().__init__(program)
@@ -249,8 +252,10 @@ def inverse_where(lower: Formulas, wanted: Any, a: Any) -> Any:
 
 @handles(numpy_spectral._lengths)
 def lengths(lower: Formulas, columns: Any) -> Any:
-    squares = lower.elementwise("*", columns, columns)
-    return lower.elementwise("np.sqrt", functions.call_function(lower, np.sum, [squares], {"axis": 0}))
+    parts = [functions.part(lower, columns, name) for name in ("real", "imag")]
+    squares = [lower.elementwise("*", part, part) for part in parts[: 1 + lower.element_type(columns).is_complex]]
+    total = functools.reduce(functools.partial(lower.elementwise, "+"), squares)
+    return lower.elementwise("np.sqrt", functions.call_function(lower, np.sum, [total], {"axis": 0}))
 
 
 @handles(numpy_spectral._with_unknown)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import BOOL, INT, At, Operand, Set, Type
+from retrograde.compiler.form import BOOL, INT, At, Operand, Set, Type, zero_of
 from retrograde.compiler.lower.builder import Restart
 from retrograde.compiler.lower.expressions import Expressions, describe
 from retrograde.compiler.lower.values import (
@@ -80,13 +80,13 @@ class Names(Expressions):
                 self.borrowed.append((frame.slots[name], self.root(value), name, self.at))
             self.rebind(name, value)
         else:
-            frame.env[name] = self.force(value, name)
+            frame.env[name] = self.in_memory(value, name)
 
     def bind_tuple(self, name: str, value: tuple[Any, ...]) -> None:
         # The parts of a tuple that changes along a loop would each need a place; names of their own have one.
         if name in self.frame.cells or name in self.frame.slots:
             raise self.refuse(f"the tuple {name} is bound in a loop or branch and used after it", "names for its parts")
-        parts = [self.force(v) if isinstance(v, Lazy) else v for v in value]
+        parts = [self.in_memory(v) if isinstance(v, Lazy) else v for v in value]
         self.frame.env[name] = type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
 
     def is_reachable(self, array: str) -> bool:
@@ -226,7 +226,7 @@ class Names(Expressions):
             type = ops.common(type, self.hints[key])
         cell = self.program.new(name, type)
         self.cell_keys[cell] = key
-        start: Operand = {"b": False, "f": 0.0}.get(type.kind, 0) if value is None else value
+        start: Operand = zero_of(type) if value is None else value
         self.emit(Set(cell, self.cast(start, type)))
         self.frame.cells[name] = cell
         self.frame.env[name] = InCell(cell)

@@ -74,6 +74,7 @@ class Lazy:
         type: the type of an element.
         reads: the arrays in memory that it looks at.
         is_cheap: whether computing an element twice costs less than keeping it.
+        part_of: the array of which NumPy makes a view here: z.real.
     """
 
     shape: tuple[Operand, ...]
@@ -81,11 +82,12 @@ class Lazy:
     type: Type
     reads: frozenset[str] = field(default=frozenset())
     is_cheap: bool = True
+    part_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A method of an array: `x.sum`."""
+    """A method of an array or a complex number: `x.sum`, `z.conjugate`."""
 
     array: Any
     name: str

@@ -18,6 +18,7 @@ from retrograde.compiler.form import (
     defs,
     names_in,
     walk,
+    zero_of,
 )
 
 
@@ -45,7 +46,7 @@ def accumulate(program: Program) -> None:
                 continue
             type = program.types[x.array].element
             cell, total = program.new(f"{x.array}_sum", type), program.new("t", type)
-            before.append(Set(cell, 0.0, at=x.at))
+            before.append(Set(cell, zero_of(type), at=x.at))
             body.append(Add(cell, x.value, at=x.at))
             after += [Get(total, cell, at=x.at), Increase(x.array, x.index, total, at=x.at)]
         if not before:
@@ -59,7 +60,7 @@ def accumulate(program: Program) -> None:
         return all(y is x or root not in memory.reads(y) | memory.writes(y) for y in body)
 
     def is_fixed(x: Increase, inside: set[str]) -> bool:
-        return program.types[x.array].kind == "f" and not any(name in inside for name in names_in((x.array, x.index)))
+        return program.types[x.array].is_inexact and not any(name in inside for name in names_in((x.array, x.index)))
 
     def guarded(loop: For, after: Block) -> Block:
         if not isinstance(loop.low, str) and not isinstance(loop.high, str) and loop.low < loop.high:

@@ -154,7 +154,7 @@ class _Forwarding:
         if s.cell not in known.cells:
             return s
         old = known.cells[s.cell]
-        if not isinstance(old, str) and old == 0:
+        if not isinstance(old, str) and old == 0 and self.type_of(s.value) == self.program.types[s.cell]:
             total = s.value
         else:
             fn_type = ops.common(self.type_of(old), self.type_of(s.value))

@@ -44,6 +44,7 @@ from retrograde.compiler.form import (
     defs,
     uses,
     walk,
+    zero_of,
 )
 from retrograde.compiler.ops import is_cheap
 from retrograde.compiler.reexecute import NOT_AGAIN, Iterations
@@ -122,7 +123,7 @@ class _Parallel:
         names: dict[str, str] = {}
         zero_first = (*plan.added_cells, *plan.zero_cells)
         cells = {c: program.new(f"{c}_own", program.types[c]) for c in (*zero_first, *plan.private_cells)}
-        start: Block = [Set(cells[c], 0.0 if program.types[c].kind == "f" else 0) for c in zero_first]
+        start: Block = [Set(cells[c], zero_of(program.types[c])) for c in zero_first]
         end: Block = []
         after: Block = []
         for array in plan.added_arrays:

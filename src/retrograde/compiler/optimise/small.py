@@ -30,6 +30,7 @@ from retrograde.compiler.form import (
     substitute,
     uses,
     walk,
+    zero_of,
 )
 from retrograde.compiler.reexecute import renaming
 
@@ -127,8 +128,7 @@ def _in_cells(program: Program, block: Block, cells: dict[str, dict[Index, str]]
         return cells[array][place]
 
     def zeros(array: str, s: Statement) -> Block:
-        type = program.types[array]
-        zero: Operand = {"f": 0.0, "c": 0j, "b": False}.get(type.kind, 0)
+        zero = zero_of(program.types[array])
         ranges = [range(n) for n in program.dims[array]]
         return [Set(cell(array, place), zero, at=s.at) for place in itertools.product(*ranges)]
 

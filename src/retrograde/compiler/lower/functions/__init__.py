@@ -12,6 +12,7 @@ operations has them.
 # The subjects register their handlers when they are imported.
 from retrograde.compiler.lower.functions import (  # noqa: F401
     choices,
+    complex_numbers,
     creation,
     linalg,
     matrices,
@@ -21,6 +22,7 @@ from retrograde.compiler.lower.functions import (  # noqa: F401
     shape,
 )
 from retrograde.compiler.lower.functions.arguments import as_array
+from retrograde.compiler.lower.functions.complex_numbers import part
 from retrograde.compiler.lower.functions.products import dot
 from retrograde.compiler.lower.functions.python import OF_CONSTANTS, VARIADIC, trip_count
 from retrograde.compiler.lower.functions.registry import HANDLERS, METHODS, call_function
@@ -34,6 +36,7 @@ __all__ = [
     "as_array",
     "call_function",
     "dot",
+    "part",
     "transpose",
     "trip_count",
 ]

@@ -11,16 +11,6 @@ from retrograde.compiler.lower.functions.registry import handles, truth
 from retrograde.compiler.lower.indexing import Indexing
 
 
-@handles(np.real, np.conj, np.conjugate)
-def real(lower: Indexing, x: Any) -> Any:
-    return as_array(lower, x)
-
-
-@handles(np.iscomplexobj)
-def iscomplexobj(lower: Indexing, x: Any) -> bool:
-    return lower.element_type(x).kind == "c"
-
-
 @handles(np.where)
 def where(lower: Indexing, condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None or y is None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.compiler.form import BOOL, FLOAT, INT, Index, Operand, Type
+from retrograde.compiler import ops
+from retrograde.compiler.form import BOOL, FLOAT, INT, Index, Operand, Type, zero_of
 from retrograde.compiler.lower.functions.arguments import as_array, dtype_of, shape_of
 from retrograde.compiler.lower.functions.python import trip_count
 from retrograde.compiler.lower.functions.registry import handles
@@ -18,7 +19,7 @@ from retrograde.compiler.lower.values import Lazy
 def zeros(lower: Indexing, shape: Any, dtype: Any = None) -> Any:
     type = FLOAT if dtype is None else dtype_of(lower, dtype)
     if shape == ():
-        return 0.0 if type.kind in "fc" else 0
+        return zero_of(type)
     return lower.alloc("w", shape_of(lower, shape), type, zero=True)
 
 
@@ -113,7 +114,7 @@ def linspace(lower: Indexing, start: Any, stop: Any, num: Any = 50) -> Any:
         inner = lower.op("+", lower.op("*", index[0], step), start)
         return lower.op("where", lower.op("and", lower.op("==", index[0], parts), lower.op(">", parts, 0)), stop, inner)
 
-    return Lazy((num,), element, FLOAT)
+    return Lazy((num,), element, ops.common(FLOAT, *map(lower.type_of, (start, stop))))
 
 
 @handles(np.eye, np.identity)
@@ -121,5 +122,5 @@ def eye(lower: Indexing, N: Any, dtype: Any = None) -> Any:
     type = FLOAT if dtype is None else dtype_of(lower, dtype)
     if type == BOOL:
         return Lazy((N, N), lambda index: lower.op("==", index[0], index[1]), BOOL)
-    one, zero = (1.0, 0.0) if type.kind in "fc" else (1, 0)
+    one, zero = lower.cast(1, type), zero_of(type)
     return Lazy((N, N), lambda index: lower.op("where", lower.op("==", index[0], index[1]), one, zero), type)

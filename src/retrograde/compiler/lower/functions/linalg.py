@@ -48,7 +48,7 @@ def slogdet(lower: Indexing, a: Any) -> Any:
     a = _matrix(lower, a)
     _square(lower, a)
     type = lower.element_type(a)
-    return called(lower, "np.linalg.slogdet", (a,), ("sign", type, ()), ("logdet", type, ()))
+    return called(lower, "np.linalg.slogdet", (a,), ("sign", type, ()), ("logdet", ops.real_type(type), ()))
 
 
 @handles(np.linalg.cholesky)
@@ -62,7 +62,7 @@ def cholesky(lower: Indexing, a: Any) -> Any:
 def eigh(lower: Indexing, a: Any) -> Any:
     a = _matrix(lower, a)
     n, type = _square(lower, a), lower.element_type(a)
-    return called(lower, "np.linalg.eigh", (a,), ("values", type, (n,)), ("vectors", type, (n, n)))
+    return called(lower, "np.linalg.eigh", (a,), ("values", ops.real_type(type), (n,)), ("vectors", type, (n, n)))
 
 
 @handles(np.linalg.eigvalsh)
@@ -76,7 +76,7 @@ def svd(lower: Indexing, a: Any, full_matrices: Any = True) -> Any:
     m, n = lower.shape(a)
     full = flag_of(lower, full_matrices, "full_matrices")
     type, k = lower.element_type(a), lower.op("min", m, n)
-    outs = (("u", type, (m, m if full else k)), ("s", type, (k,)), ("vh", type, (n if full else k, n)))
+    outs = (("u", type, (m, m if full else k)), ("s", ops.real_type(type), (k,)), ("vh", type, (n if full else k, n)))
     return called(lower, "np.linalg.svd", (a, full), *outs)
 
 

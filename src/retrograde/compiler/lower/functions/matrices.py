@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.compiler.form import Index, Operand
+from retrograde.compiler.form import Index, Operand, zero_of
 from retrograde.compiler.lower.functions.arguments import as_array
 from retrograde.compiler.lower.functions.registry import handles
 from retrograde.compiler.lower.indexing import Indexing
@@ -27,7 +27,7 @@ def _triangle(lower: Indexing, m: Any, sign: str, k: Any) -> Any:
     m = as_array(lower, m)
     if len(lower.shape(m)) != 2:
         raise lower.refuse("a triangle of an array that has not two axes", "a loop over the matrices of a stack")
-    zero: Operand = 0.0 if lower.element_type(m).is_inexact else 0
+    zero = zero_of(lower.element_type(m))
 
     def element(index: Index) -> Operand:
         i, j = index

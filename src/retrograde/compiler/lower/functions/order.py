@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from retrograde.compiler import ops
 from retrograde.compiler.form import FLOAT, INT, Index, Operand, Text
 from retrograde.compiler.lower.functions.arguments import as_array
 from retrograde.compiler.lower.functions.linalg import called
@@ -18,6 +19,8 @@ from retrograde.compiler.lower.values import NONE, Constant, Lazy
 @handles(np.argsort, methods="argsort")
 def argsort(lower: Indexing, a: Any) -> Any:
     a = lower.force(as_array(lower, a))
+    if lower.is_complex(a):
+        raise lower.undefined("<", (lower.element_type(a),))
     if not lower.is_array(a) or len(lower.shape(a)) != 1:
         raise lower.refuse("sorting an array of several axes", "a loop over the rows")
     return called(lower, "np.argsort", (a,), ("order", INT, lower.shape(a)))[0]
@@ -85,4 +88,5 @@ def interp(lower: Indexing, x: Any, xp: Any, fp: Any) -> Any:
 
     if not lower.is_array(x):
         return element(())
-    return Lazy(lower.shape(x), element, FLOAT, frozenset([x, xp, fp, places]), False)
+    type = ops.common(FLOAT, lower.element_type(fp))
+    return Lazy(lower.shape(x), element, type, frozenset([x, xp, fp, places]), False)

@@ -9,7 +9,7 @@ import numpy as np
 from retrograde.compiler import ops
 from retrograde.compiler.form import INT, Operand, Set
 from retrograde.compiler.lower.functions.arguments import as_array
-from retrograde.compiler.lower.functions.reductions import array_max, array_min, array_sum
+from retrograde.compiler.lower.functions.reductions import array_max, array_min, array_sum, squared_length
 from retrograde.compiler.lower.functions.registry import handles
 from retrograde.compiler.lower.functions.shape import ravel
 from retrograde.compiler.lower.indexing import Indexing
@@ -27,7 +27,8 @@ def product(lower: Indexing, a: Any, b: Any, out: Any = None) -> Any:
 
 @handles(np.vdot)
 def vdot(lower: Indexing, a: Any, b: Any) -> Any:
-    return dot(lower, ravel(lower, as_array(lower, a)), ravel(lower, as_array(lower, b)))
+    a, b = (ravel(lower, as_array(lower, x)) for x in (a, b))
+    return dot(lower, lower.elementwise("conj", a), b)
 
 
 def dot(lower: Indexing, a: Any, b: Any) -> Any:
@@ -35,6 +36,11 @@ def dot(lower: Indexing, a: Any, b: Any) -> Any:
     ndims = len(lower.shape(a)), len(lower.shape(b))
     if 0 in ndims:
         return lower.elementwise("*", a, b)
+    if len({lower.element_type(x).is_complex for x in (a, b)}) > 1 and not lower.is_derived:
+        raise lower.refuse(
+            "a product of a complex array and one of real numbers, which numba does not take",
+            "….astype(np.complex128)",
+        )
     if max(ndims) > 2:
         raise lower.refuse("a product of arrays of more than two axes", "a loop over the first axis")
     lower.guard_equal(lower.shape(a)[-1], lower.shape(b)[0], "shapes are not aligned")
@@ -100,8 +106,13 @@ def norm(lower: Indexing, x: Any, ord: Any = None) -> Any:
 
 
 def _euclidean(lower: Indexing, x: Any) -> Any:
-    """√Σx²; at the origin the sum of the squares itself, whose derivative there is zero, and not 0 times infinity."""
-    squares = array_sum(lower, lower.elementwise("*", x, x))
+    """√Σ|x|²; at the origin the sum of the squares itself, whose derivative there is zero, and not 0 times infinity."""
+    squares = lower.reduce(
+        x,
+        None,
+        False,
+        lambda shape, element: lower.fold_sum(shape, lambda index: squared_length(lower, element(index))),
+    )
     result = lower.new_cell("norm", lower.type_of(squares), squares)
     lower.branch(lower.op(">", squares, 0.0), lambda: lower.emit(Set(result, lower.op("np.sqrt", squares))))
     return lower.get(result)

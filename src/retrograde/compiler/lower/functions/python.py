@@ -92,6 +92,8 @@ def trunc_to_int(lower: Indexing, x: Any) -> Any:
 def rounded(lower: Indexing, number: Any, ndigits: Any = None) -> Any:
     if ndigits is not None:
         raise lower.refuse("round with a number of digits", "np.rint(x * 100.0) / 100.0")
+    if lower.is_complex(number):
+        raise lower.refuse("a complex number that is rounded", "np.rint(z)")
     return lower.op("cast:int64", lower.op("np.rint", number)) if lower.type_of(number).kind == "f" else number
 
 

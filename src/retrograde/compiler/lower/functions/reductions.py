@@ -39,8 +39,7 @@ def array_var(lower: Indexing, a: Any, axis: Any = None, ddof: Any = 0, keepdims
         mean = lower.op("/", lower.fold_sum(shape, element), size)
 
         def square(index: Index) -> Operand:
-            d = lower.op("-", element(index), mean)
-            return lower.op("*", d, d)
+            return squared_length(lower, lower.op("-", element(index), mean))
 
         return lower.op("/", lower.fold_sum(shape, square), lower.op("-", size, ddof))
 
@@ -74,6 +73,13 @@ def array_any(lower: Indexing, a: Any, axis: Any = None, keepdims: Any = False) 
     return _reduced(lower, a, axis, keepdims, lambda shape, element: lower.fold_truth(False, shape, element))
 
 
+def squared_length(lower: Indexing, x: Operand) -> Operand:
+    """|x|², without the root."""
+    parts = [lower.op(name, x) for name in ("real", "imag")] if lower.type_of(x).is_complex else [x]
+    squares = [lower.op("*", part, part) for part in parts]
+    return squares[0] if len(squares) == 1 else lower.op("+", *squares)
+
+
 def _reduced(lower: Indexing, a: Any, axis: Any, keepdims: Any, fold: Callable[[Any, Any], Any]) -> Any:
     a = as_array(lower, a)
     if not lower.is_array(a):
@@ -97,6 +103,8 @@ def _position(lower: Indexing, a: Any, sign: str) -> Operand:
     if len(shape) != 1:
         a = ravel(lower, a)
         shape = lower.shape(a)
+    if lower.element_type(a).is_complex:
+        raise lower.undefined(sign, (lower.element_type(a),))
     lower.guard_not_empty(shape)
     best = lower.new_cell("best", lower.element_type(a), lower.value_only(lower.element(a, (0,))))
     place = lower.new_cell("place", INT, 0)

@@ -42,6 +42,9 @@ def handles(*functions: Any, methods: str = "") -> Callable[[Callable[..., Any]]
 
 def call_function(lower: Indexing, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """The value of a call of a known function, or None where it is not known."""
+    if getattr(function, "__module__", "") == "math" and any(map(lower.is_complex, args)):
+        name = ops.SAME_AS.get(function, function).__name__
+        raise lower.refuse(f"math.{function.__name__} of a complex number", f"np.{name}", f"cmath.{function.__name__}")
     function = ops.SAME_AS.get(function, function)
     ops.know(function)
     if function in ops.AS_OPERATOR or function in ops.BITWISE or function in ops.NAMES:

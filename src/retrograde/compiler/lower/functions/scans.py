@@ -30,7 +30,7 @@ def _scan(lower: Indexing, a: Any, fn: str, start: int) -> Any:
     type = lower.element_type(a)
     type = INT if type.kind in "bu" else type
     made = lower.alloc("w", lower.shape(a), type)
-    cell = lower.new_cell("s", type, float(start) if type.kind == "f" else start)
+    cell = lower.new_cell("s", type, lower.cast(start, type))
 
     def step(i: str) -> None:
         if fn == "+":
