@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,19 @@ class Truth:
         flat = list(leaves_of(result, self.of.structure)) if result is not None else []
         return [np.array(flat[j]) for j in self.of.outputs] + [own[i] for i in self.of.finals]
 
+    def slope(self, f: Callable[[list[Any]], float], i: int, h: float) -> Any:
+        """The derivative of a real function of the leaves by leaf i: ∂f/∂Re + i ∂f/∂Im where that is complex."""
+        x = self.leaves[i]
+        along_real = differences(lambda value: f(self.moved(self.leaves, i, value + np.imag(x) * 1j)), np.real(x), h=h)
+        if not np.iscomplexobj(x):
+            return along_real
+        return along_real + 1j * differences(
+            lambda value: f(self.moved(self.leaves, i, np.real(x) + value * 1j)), np.imag(x), h=h
+        )
+
     def moved(self, leaves: list[Any], i: int, value: Any) -> list[Any]:
         kind = type(self.leaves[i])
+        value = value if np.iscomplexobj(self.leaves[i]) else np.real(value)
         return [*leaves[:i], value if kind is np.ndarray else kind(value), *leaves[i + 1 :]]
 
 
@@ -63,7 +75,7 @@ def check(
     of = specialised(function, args, plain=plain, options=options)
     truth = Truth(function, args, of)
     x = truth.leaves
-    single = any(t.dtype == "float32" for t in of.types)
+    single = any(t.dtype in ("float32", "complex64") for t in of.types)
     tol = {"rtol": 2e-3, "atol": 2e-3} if single else {"rtol": 1e-7, "atol": 1e-8}
     h = 1e-2 if single else 1e-3
     rng = np.random.default_rng(3)
@@ -74,22 +86,22 @@ def check(
         for a, b in zip(got, want, strict=True):
             close(np.asarray(a), b, rtol=1e-5 if single else 1e-12)
 
-    y_bar = [rng.uniform(0.5, 1.5, np.shape(y)) for y in want]
-    v = [rng.uniform(-1, 1, np.shape(a)) if i in of.inputs else None for i, a in enumerate(x)]
+    y_bar = [drawn(rng, 0.5, y) for y in want]
+    v = [drawn(rng, -1, a) if i in of.inputs else None for i, a in enumerate(x)]
 
     def weighted(leaves: list[Any]) -> float:
-        return float(sum(np.sum(b * y) for b, y in zip(y_bar, truth.outputs(leaves), strict=True)))
+        return inner(y_bar, truth.outputs(leaves))
 
     bars = bridge.t(x, y_bar, ())
-    along: Any = 0.0
+    along = 0.0
     for i in of.inputs:
-        slope = differences(lambda value, i=i: weighted(truth.moved(x, i, value)), x[i], h=h)
-        close(np.asarray(bars[i], dtype=float), slope, **tol)
-        along = along + np.sum(slope * v[i])
+        slope = truth.slope(weighted, i, h)
+        close(in_field(bars[i], x[i]), slope, **tol)
+        along += inner([slope], [v[i]])
     if not forward:
         return
     dots = bridge.j(x, (v,))
-    close(float(sum(np.sum(b * d) for b, d in zip(y_bar, dots, strict=True))), along, **tol)
+    close(inner(y_bar, dots), along, **tol)
     if not second:
         return
 
@@ -97,21 +109,37 @@ def check(
         moved = list(x)
         for k in of.inputs:
             moved = truth.moved(moved, k, x[k] + t * v[k])
-        return np.asarray(bridge.t(moved, y_bar, ())[i], dtype=float)
+        return in_field(bridge.t(moved, y_bar, ())[i], x[i])
 
     bars_dot = bridge.t(x, y_bar, (v,))
     for i in of.inputs:
-        close(np.asarray(bars_dot[i], dtype=float), differences(lambda t, i=i: pulled(float(t), i), 0.0, h=h), **tol)
+        close(in_field(bars_dot[i], x[i]), differences(lambda t, i=i: pulled(float(t), i), 0.0, h=h), **tol)
+
+
+def drawn(rng: np.random.Generator, low: float, like: Any) -> Any:
+    """Random numbers, of the shape and the field of something."""
+    real = rng.uniform(low, low + (1 if low > 0 else 2), np.shape(like))
+    return real + 1j * rng.uniform(-1, 1, np.shape(like)) if np.iscomplexobj(like) else real
+
+
+def inner(a: list[Any], b: list[Any]) -> float:
+    """The real inner product of lists of arrays."""
+    return float(sum(np.sum(np.real(np.conj(x) * y)) for x, y in zip(a, b, strict=True)))
+
+
+def in_field(derivative: Any, of: Any) -> Any:
+    """A derivative as an array; that of a real number must be real."""
+    return np.asarray(derivative, dtype=complex if np.iscomplexobj(of) else float)
 
 
 def check_against_eager(function: Any, args: tuple[Any, ...]) -> bool:
     """The pullback against that of the eager engine on the same source; whether the eager engine takes it."""
     of = specialised(function, args)
     truth = Truth(function, args, of)
-    if of.finals or not of.outputs or any(t.dtype == "float32" for t in of.types):
+    if of.finals or not of.outputs or any(t.dtype in ("float32", "complex64") for t in of.types):
         return False
     rng = np.random.default_rng(4)
-    y_bar = [rng.uniform(0.5, 1.5, np.shape(y))[()] for y in truth.outputs(truth.leaves)]
+    y_bar = [drawn(rng, 0.5, y)[()] for y in truth.outputs(truth.leaves)]
     try:
         y, back = pullback(function, *args)
         rest = iter(y_bar)
@@ -123,5 +151,5 @@ def check_against_eager(function: Any, args: tuple[Any, ...]) -> bool:
     got = Bridge(of).t(truth.leaves, y_bar, ())
     for i in of.inputs:
         want = np.zeros(np.shape(truth.leaves[i])) if wanted[i] is None else wanted[i]
-        close(np.asarray(got[i], dtype=float), want, rtol=1e-9, atol=1e-11)
+        close(in_field(got[i], truth.leaves[i]), want, rtol=1e-9, atol=1e-11)
     return True

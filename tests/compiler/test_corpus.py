@@ -10,7 +10,7 @@ import os
 
 import compiler.corpus_speed  # noqa: F401
 import pytest
-from compiler import corpus_arrays, corpus_linalg, corpus_parallel, corpus_recursion, corpus_special  # noqa: F401  register their programs
+from compiler import corpus_arrays, corpus_complex, corpus_linalg, corpus_parallel, corpus_recursion, corpus_special  # noqa: F401  register their programs
 from compiler.corpus import CASES
 from compiler.harness import check, check_against_eager
 
@@ -44,6 +44,9 @@ NOT_EAGER = {
     "argument_scaled_by_a_sum",
     "state_in_place",
     "argument_shifted_by_a_constant",
+    "functions_of_cmath",
+    "complex_in_place",
+    "single_precision_complex",
 }
 
 THROUGH_NUMBA = (

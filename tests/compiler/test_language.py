@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -271,9 +272,95 @@ def stack_of_matrices(x):
     return np.linalg.inv(x)
 
 
-@refused("a complex number", "1j", 1.0)
-def complex_number(x):
-    return abs(x * 1j)
+@refused("< of complex numbers, which have no order", "z < 1j", 1j)
+def order_of_complex_numbers(z):
+    return z if z < 1j else 2 * z
+
+
+@refused("> of complex numbers, which have no order", "np.max(z)", X * 1j)
+def largest_complex_number(z):
+    return np.max(z)
+
+
+@refused("< of complex numbers, which have no order", "np.sort(z)", X * 1j)
+def sorted_complex_numbers(z):
+    return np.sort(z)
+
+
+@refused("np.maximum of complex numbers, which have no order", "np.maximum(z, 0.0)", X * 1j)
+def clipped_complex_numbers(z):
+    return np.maximum(z, 0.0)
+
+
+@refused("a complex number where a float64 is wanted", "float(z)", 1j)
+def float_of_complex(z):
+    return float(z)
+
+
+@refused("a complex number where a float64 is wanted", "y[0] = z", X, 1j)
+def complex_number_in_an_array_of_floats(x, z):
+    y = x.copy()
+    y[0] = z
+    return y
+
+
+@refused("a complex number where a int64 is wanted", "int(z)", 1j)
+def int_of_complex(z):
+    return int(z)
+
+
+@refused("math.exp of a complex number", "math.exp(z)", 1j)
+def math_of_complex(z):
+    return math.exp(z)
+
+
+@refused("// is not defined for complex128", "z // 2", 1j)
+def floor_of_complex(z):
+    return z // 2
+
+
+@refused("np.arctan2 is not defined for complex128 and float64", "np.arctan2(z, 1.0)", 1j)
+def angle_of_complex(z):
+    return np.arctan2(z, 1.0)
+
+
+@refused("a product of a complex array and one of real numbers", "z @ x", X * 1j, X)
+def product_of_two_fields(z, x):
+    return z @ x
+
+
+@refused("an assignment to a part of a complex array", "z.real[0] = 1.0", X * 1j)
+def write_into_a_part(z):
+    z.real[0] = 1.0
+    return z
+
+
+@refused("an array that shares its memory with another one here", "x = z.real", X * 1j)
+def part_of_what_is_written(z):
+    z = z.copy()
+    x = z.real
+    z[0] = 2.0
+    return x
+
+
+@refused("complex as a dtype here", "x.astype(complex)", X)
+def complex_as_a_dtype(x):
+    return x.astype(complex)
+
+
+@refused("rows are of different types, complex128 and float64", "[[1.0, 1j], [1.0, 1.0]]", 1.0)
+def rows_of_two_fields(x):
+    return np.array([[1.0, 1j], [1.0, 1.0]]) * x
+
+
+@refused("the method conj of a number", "z.conj", 1j)
+def conj_of_a_number(z):
+    return z.conj()
+
+
+@refused("a call of the object fft", "np.fft.fft(z)", X * 1j)
+def fourier_transform(z):
+    return np.fft.fft(z)
 
 
 @refused("3 indices for an array of 1 axes", "x[0, 0, 0]", X)
@@ -356,7 +443,6 @@ def test_the_refusal_of_a_called_function_is_at_its_own_line():
     [
         ([1.0, 2.0], "is a list"),
         ({"a": 1.0}, "is a builtins.dict"),
-        (np.array([1j]), "is an array of dtype complex128"),
         (np.array(["a"]), "is an array of dtype <U1"),
         (np.float16(1), "is a float16"),
         (object(), "is a builtins.object"),

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler import kept, special_functions
+from retrograde.compiler.complex_dtype import teach_complex_dtype
 from retrograde.compiler.emit import HEAD
 from retrograde.compiler.self_calls import jitted
 from retrograde.compiler.settings import Settings
@@ -120,6 +121,7 @@ def primal_dispatcher(function: types.FunctionType, settings: Settings, key: str
     """numba's own code of the function as written, with Python's errors."""
     if "scipy.special" in sys.modules:
         teach_special()
+    teach_complex_dtype(numba())
     made = jitted(function, numba().njit(fastmath=settings.fastmath, parallel=settings.parallel))
     if key is not None:
         _keep(made, kept.key_of(key, repr(settings)))

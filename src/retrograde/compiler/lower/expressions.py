@@ -194,7 +194,24 @@ class Expressions(Indexing):
             found += value if is_starred else [value]
         return tuple(found)
 
-    on_List: Any = on_Tuple
+    def on_List(self, node: ast.List) -> Any:
+        rows: Any = self.on_Tuple(node)  # type: ignore[arg-type]
+        if all(isinstance(e, ast.List) for e in node.elts) and not self.is_derived:
+            types = {self.common_type(row) for row in rows}
+            if len(types - {None}) > 1:
+                kinds = " and ".join(sorted(map(str, types)))
+                raise self.refuse(
+                    f"a nested list whose rows are of different types, {kinds}, which numba does not take",
+                    "((…), (…)), tuples in the place of lists",
+                    "rows of one type, as [1.0 + 0j, 1j]",
+                )
+        return rows
+
+    def common_type(self, row: tuple[Any, ...]) -> Type | None:
+        """The type of a row of numbers; None for anything else."""
+        if any(isinstance(v, tuple | Object) or self.is_array(v) for v in row):
+            return None
+        return ops.common(*map(self.type_of, row)) if row else None
 
     def on_Lambda(self, node: ast.Lambda) -> Any:
         return self.closure(lambda_as_def(node))

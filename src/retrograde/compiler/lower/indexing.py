@@ -149,6 +149,8 @@ class Indexing(Arrays):
 
     def assign_subscript(self, array: Any, items: list[Any], value: Any, fn: str = "") -> None:
         """`array[items] = value`, or with an operator `array[items] fn= value`."""
+        if isinstance(array, Lazy) and array.part_of:
+            raise self.refuse("an assignment to a part of a complex array", "z[i] = x + 1j * z[i].imag")
         if not self.is_array_name(array):
             raise self.refuse("an assignment to an element of something that is no array in memory")
         self.note_write(array)

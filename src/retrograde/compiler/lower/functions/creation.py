@@ -12,7 +12,7 @@ from retrograde.compiler.lower.functions.arguments import as_array, dtype_of, sh
 from retrograde.compiler.lower.functions.python import trip_count
 from retrograde.compiler.lower.functions.registry import handles
 from retrograde.compiler.lower.indexing import Indexing
-from retrograde.compiler.lower.values import Lazy
+from retrograde.compiler.lower.values import Constant, Lazy
 
 
 @handles(np.zeros)
@@ -68,14 +68,15 @@ def array(lower: Indexing, object: Any, dtype: Any = None) -> Any:
     made = as_array(lower, object)
     if not lower.is_array(made):
         raise lower.refuse("an array without axes", "a number")
-    if dtype is not None and dtype_of(lower, dtype) != lower.element_type(made):
-        return astype(lower, made, dtype)
+    if dtype is not None and (type := dtype_of(lower, dtype)) != lower.element_type(made):
+        return lower.elementwise(f"cast:{type.dtype}", made)
     return made if isinstance(object, tuple) else lower.copied(made)
 
 
 @handles(np.asarray, np.ascontiguousarray)
 def asarray(lower: Indexing, a: Any, dtype: Any = None) -> Any:
     made = as_array(lower, a)
+    _check_known(lower, dtype)
     if dtype is not None and dtype_of(lower, dtype) != lower.element_type(made):
         return astype(lower, made, dtype)
     return made
@@ -89,7 +90,14 @@ def copy(lower: Indexing, a: Any) -> Any:
 @handles(np.astype, methods="astype")
 def astype(lower: Indexing, x: Any, dtype: Any) -> Any:
     type = dtype_of(lower, dtype)
+    _check_known(lower, dtype)
     return lower.elementwise(f"cast:{type.dtype}", x)
+
+
+def _check_known(lower: Indexing, dtype: Any) -> None:
+    """Refuse Python's own `complex` where numba does not take it, or for something else."""
+    if isinstance(dtype, Constant) and dtype.value is complex and not lower.is_derived:
+        raise lower.refuse("complex as a dtype here, which numba does not know", "np.complex128")
 
 
 @handles(np.arange)
@@ -117,7 +125,13 @@ def linspace(lower: Indexing, start: Any, stop: Any, num: Any = 50) -> Any:
     return Lazy((num,), element, ops.common(FLOAT, *map(lower.type_of, (start, stop))))
 
 
-@handles(np.eye, np.identity)
+@handles(np.identity)
+def identity(lower: Indexing, n: Any, dtype: Any = None) -> Any:
+    _check_known(lower, dtype)
+    return eye(lower, n, dtype)
+
+
+@handles(np.eye)
 def eye(lower: Indexing, N: Any, dtype: Any = None) -> Any:
     type = FLOAT if dtype is None else dtype_of(lower, dtype)
     if type == BOOL:
