@@ -156,7 +156,7 @@ def test_a_part_of_a_complex_array_is_copied_when_it_gets_a_name():
 def made_of_parts(x):
     n = len(x)
     z = np.zeros(n, dtype=complex)
-    w = np.ones(n, complex) * np.eye(n, dtype=complex)[0]
+    w = np.ones(n, complex) * np.eye(n, dtype=np.complex128)[0]
     for i in range(n):
         z[i] = x[i] / (w[i] * (1 + 1j) + 1e-3)
     return np.sum(np.abs(z)), z

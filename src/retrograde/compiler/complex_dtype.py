@@ -18,7 +18,6 @@ MAKERS: dict[Any, str] = {
     np.empty_like: "arr, dtype=None",
     np.ones_like: "arr, dtype=None",
     np.full_like: "arr, fill_value, dtype=None",
-    np.eye: "N, M=None, k=0, dtype=float",
     np.array: "object, dtype=None",
 }
 

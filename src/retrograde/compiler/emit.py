@@ -157,7 +157,7 @@ class _Emitter:
             if math.isinf(x):
                 return "np.inf" if x > 0 else "(-np.inf)"
         if isinstance(x, complex):
-            is_plain = str(x.real) == "0.0" and math.isfinite(x.imag)
+            is_plain = str(x.real) == "0.0" and math.isfinite(x.imag) and not str(x.imag).startswith("-")
             return f"({x.imag!r}j)" if is_plain else f"complex({self.bare(x.real)}, {self.bare(x.imag)})"
         if isinstance(x, Text):
             return repr(x.value)

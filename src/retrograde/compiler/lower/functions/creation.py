@@ -125,14 +125,9 @@ def linspace(lower: Indexing, start: Any, stop: Any, num: Any = 50) -> Any:
     return Lazy((num,), element, ops.common(FLOAT, *map(lower.type_of, (start, stop))))
 
 
-@handles(np.identity)
-def identity(lower: Indexing, n: Any, dtype: Any = None) -> Any:
-    _check_known(lower, dtype)
-    return eye(lower, n, dtype)
-
-
-@handles(np.eye)
+@handles(np.eye, np.identity)
 def eye(lower: Indexing, N: Any, dtype: Any = None) -> Any:
+    _check_known(lower, dtype)
     type = FLOAT if dtype is None else dtype_of(lower, dtype)
     if type == BOOL:
         return Lazy((N, N), lambda index: lower.op("==", index[0], index[1]), BOOL)
