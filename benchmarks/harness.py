@@ -30,6 +30,8 @@ class Case:
     make: Callable[[], Callable[[], Any]]
     """Imports its library, prepares, and returns what is timed; that returns the gradient (a primal returns None)."""
     unit: str = "ms"
+    shown: Callable[[Any], Any] = lambda answer: answer
+    """What of its answer is compared with those of others, which may lie in memory in another way."""
     scale: float = 1e3
     """From seconds a call to the unit: `1e6 / n` for µs an operation of n."""
 
@@ -153,6 +155,7 @@ def prepare(case: Case, right: dict[str, Any]) -> Callable[[], Any] | str:
     try:
         run = case.make()
         answer = run()
+        answer = None if answer is None else case.shown(answer)
     except ImportError as error:
         # Without a path, the module itself was not found; with one, it is there and broken.
         return f"skipped: {error.name} is not installed" if error.path is None else f"failed: {error}"

@@ -59,6 +59,9 @@ def test_two_pullbacks_give_the_blocks_of_bundle_adjustment() -> None:
         seed[:, row] = 1
         cameras_bar, points_bar, weights_bar = back(seed)
         close(np.column_stack([cameras_bar, points_bar, weights_bar]), blocks[:, row], rtol=1e-10)
+    seeds = np.zeros((2, *errors.shape))
+    seeds[0, :, 0] = seeds[1, :, 1] = 1
+    close(module.shown(rg.vmap(back)(seeds)), blocks, rtol=1e-10)
 
 
 def test_the_jacobian_of_the_hand_is_that_of_differences() -> None:
@@ -76,3 +79,7 @@ def test_the_jacobian_of_the_hand_is_that_of_differences() -> None:
     for i, j in np.ndindex(4, 4):
         if i != j:
             assert not us_jacobian[i, :, j].any()
+    for knows_the_hand in (False, True):
+        by_hand, along = module.by_hand.py_func(*args, knows_the_hand)
+        close(theta_jacobian, by_hand, rtol=1e-9, atol=1e-12)
+        close(np.moveaxis(np.einsum("ijik->ijk", us_jacobian), -1, 0), along, rtol=1e-9, atol=1e-12)

@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 WRT = (0, 1)
 # (bones, vertices, points)
@@ -128,3 +129,172 @@ def inputs(size: str) -> tuple[Any, ...]:
         owners,
         rng.normal(size=(n_points, 3)),
     )
+
+
+@njit(error_model="numpy")
+def times(a, b):  # type: ignore[no-untyped-def]
+    """The product of two small matrices."""
+    c = np.zeros((a.shape[0], b.shape[1]))
+    for i in range(a.shape[0]):
+        for k in range(a.shape[1]):
+            for j in range(b.shape[1]):
+                c[i, j] += a[i, k] * b[k, j]
+    return c
+
+
+@njit(error_model="numpy")
+def turned(angles, moving):  # type: ignore[no-untyped-def]
+    """Rotations about x, then y, then z (see `joint`); of the axis `moving` the derivative by its angle."""
+    cos, sin = np.cos(angles), np.sin(angles)
+    one = 1.0
+    if moving >= 0:
+        cos[moving], sin[moving] = -sin[moving], cos[moving]
+        one = 0.0
+    cx, cz, cy = cos
+    sx, sz, sy = sin
+    # Products of the axes that do not move lack the factor 1 where the others are differentiated.
+    t = np.zeros((4, 4))
+    t[0, 0] = cz * cy * (one if moving == 0 else 1.0)
+    t[0, 1] = cz * sy * sx - sz * cx * (one if moving == 2 else 1.0)
+    t[0, 2] = cz * sy * cx + sz * sx * (one if moving == 2 else 1.0)
+    t[1, 0] = sz * cy * (one if moving == 0 else 1.0)
+    t[1, 1] = sz * sy * sx + cz * cx * (one if moving == 2 else 1.0)
+    t[1, 2] = sz * sy * cx - cz * sx * (one if moving == 2 else 1.0)
+    t[2, 0] = -sy * (one if moving in (0, 1) else 1.0)
+    t[2, 1] = cy * sx * (one if moving == 1 else 1.0)
+    t[2, 2] = cy * cx * (one if moving == 1 else 1.0)
+    t[3, 3] = one
+    return t
+
+
+@njit(error_model="numpy")
+def axis_rotation_by_hand(vector, moving):  # type: ignore[no-untyped-def]
+    """Rodrigues' rotation, or its derivative by the coordinate `moving` of its vector."""
+    angle = math.sqrt(vector[0] ** 2 + vector[1] ** 2 + vector[2] ** 2)
+    r = np.zeros((3, 3))
+    if angle < 0.0001:
+        if moving < 0:
+            r[0, 0] = r[1, 1] = r[2, 2] = 1.0
+        return r
+    x = vector / angle
+    s, c = math.sin(angle), math.cos(angle)
+    x_dot = np.zeros(3)
+    s_dot, c_dot = s, c
+    if moving >= 0:
+        x_dot[:] = -x * x[moving] / angle
+        x_dot[moving] += 1 / angle
+        s_dot, c_dot = c * x[moving], -s * x[moving]
+    for i in range(3):
+        for j in range(3):
+            if moving < 0:
+                r[i, j] = x[i] * x[j] * (1 - c)
+            else:
+                r[i, j] = (x_dot[i] * x[j] + x[i] * x_dot[j]) * (1 - c) - x[i] * x[j] * c_dot
+        r[i, i] += c_dot
+    for i in range(3):
+        a, b = (i + 1) % 3, (i + 2) % 3
+        # The cross product with x: r[b, a] has + x[i], r[a, b] has - x[i].
+        turn = x[i] * s_dot + x_dot[i] * s
+        r[b, a] += turn
+        r[a, b] -= turn
+    return r
+
+
+@njit(error_model="numpy")
+def add_moved(positions, transform, base_positions, weights):  # type: ignore[no-untyped-def]
+    """What a bone contributes to the positions of the vertices."""
+    for j in range(3):
+        row = positions[j]
+        t0, t1, t2, t3 = transform[j, 0], transform[j, 1], transform[j, 2], transform[j, 3]
+        b0, b1, b2, b3 = base_positions[0], base_positions[1], base_positions[2], base_positions[3]
+        for v in range(weights.size):
+            row[v] += (t0 * b0[v] + t1 * b1[v] + t2 * b2[v] + t3 * b3[v]) * weights[v]
+
+
+@njit(error_model="numpy")
+def store_errors(errors, positions, us, triangles, owners):  # type: ignore[no-untyped-def]
+    """The derivatives of the errors along one direction of theta, from those of the positions."""
+    for i in range(owners.size):
+        triangle = triangles[owners[i]]
+        u, v = us[i, 0], us[i, 1]
+        for j in range(3):
+            row = positions[j]
+            errors[i, j] = -(u * row[triangle[0]] + v * row[triangle[1]] + (1 - u - v) * row[triangle[2]])
+
+
+@njit(error_model="numpy")
+def by_hand(
+    theta,
+    us,
+    parents,
+    base_relatives,
+    inverse_base_absolutes,
+    base_positions,
+    weights,
+    triangles,
+    owners,
+    points,
+    knows_the_hand=False,
+):  # type: ignore[no-untyped-def]
+    """The Jacobian in theta (points, 3, 26), and the derivatives along all first, and all second, coordinates of us.
+
+    Forward mode: the hand is posed once, and then moved along one direction after the other.
+
+    Args:
+        knows_the_hand: an angle moves the bones behind its joint, one to four of 22; the others are left out. That is
+            no derivative of the program but of what is known about hands.
+    """
+    n_bones, n_vertices = parents.size, base_positions.shape[1]
+    angles = np.zeros((n_bones, 3))
+    relatives = np.empty((n_bones, 4, 4))
+    absolutes = np.empty((n_bones, 4, 4))
+    skinned = np.zeros((3, n_vertices))
+    for finger in range(5):
+        bone, place = 2 + 4 * finger, 6 + 4 * finger
+        angles[bone, 0], angles[bone, 1] = theta[place], theta[place + 1]
+        angles[bone + 1, 0], angles[bone + 2, 0] = theta[place + 2], theta[place + 3]
+    for bone in range(n_bones):
+        relatives[bone] = times(base_relatives[bone], turned(angles[bone], -1))
+        parent = parents[bone]
+        absolutes[bone] = relatives[bone] if parent == -1 else times(absolutes[parent], relatives[bone])
+        add_moved(skinned, times(absolutes[bone], inverse_base_absolutes[bone]), base_positions, weights[bone])
+    turn = axis_rotation_by_hand(theta[:3], -1)
+    jacobian = np.empty((owners.size, 3, theta.size))
+    along = np.empty((owners.size, 3))
+    for k in range(3):
+        store_errors(along, times(axis_rotation_by_hand(theta[:3], k), skinned), us, triangles, owners)
+        jacobian[:, :, k] = along
+    jacobian[:, :, 3:6] = 0.0
+    for j in range(3):
+        jacobian[:, j, 3 + j] = -1.0
+    absolutes_dot = np.empty((n_bones, 4, 4))
+    moves = np.empty(n_bones, np.bool_)
+    for k in range(6, theta.size):
+        finger, number = (k - 6) // 4, (k - 6) % 4
+        first = 2 + 4 * finger + max(number - 1, 0)
+        moves[:] = False
+        positions_dot = np.zeros((3, n_vertices))
+        for bone in range(first if knows_the_hand else 0, n_bones):
+            parent = parents[bone]
+            if bone < first:
+                absolutes_dot[bone] = 0.0
+            elif bone == first:
+                relative_dot = times(base_relatives[bone], turned(angles[bone], 1 if number == 1 else 0))
+                absolutes_dot[bone] = relative_dot if parent == -1 else times(absolutes[parent], relative_dot)
+            elif parent >= 0 and (moves[parent] or not knows_the_hand):
+                absolutes_dot[bone] = times(absolutes_dot[parent], relatives[bone])
+            else:
+                continue
+            moves[bone] = True
+            transform_dot = times(absolutes_dot[bone], inverse_base_absolutes[bone])
+            add_moved(positions_dot, transform_dot, base_positions, weights[bone])
+        store_errors(along, times(turn, positions_dot), us, triangles, owners)
+        jacobian[:, :, k] = along
+    positions = times(turn, skinned)
+    of_us = np.empty((2, owners.size, 3))
+    for i in range(owners.size):
+        triangle = triangles[owners[i]]
+        for j in range(3):
+            of_us[0, i, j] = positions[j, triangle[2]] - positions[j, triangle[0]]
+            of_us[1, i, j] = positions[j, triangle[2]] - positions[j, triangle[1]]
+    return jacobian, of_us

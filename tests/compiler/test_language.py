@@ -11,7 +11,7 @@ import pytest
 from compiler.harness import specialised
 
 from retrograde import InputError, LanguageError, compile
-from retrograde.compiler.specialisation import Which
+from retrograde.compiler.variant import Which
 
 REFUSED: list[Any] = []
 X = np.array([0.5, 1.5, 2.5])

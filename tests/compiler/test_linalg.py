@@ -11,7 +11,7 @@ from retrograde.compiler.bridge import Bridge
 
 def pulled(f, *args):
     of = specialised(f, args)
-    y_bar = [np.ones(np.shape(y))[()] for y in Bridge(of).j_plain(args)]
+    y_bar = [np.ones(np.shape(y))[()] for y in Bridge(of).j(args, ())]
     return Bridge(of).t(args, y_bar, ())
 
 

@@ -27,7 +27,8 @@ from retrograde.compiler import native
 from retrograde.compiler.arguments import leaves_of, replaced
 from retrograde.compiler.bridge import Bridge
 from retrograde.compiler.options import Options
-from retrograde.compiler.specialisation import Specialisation, Which
+from retrograde.compiler.specialisation import Specialisation
+from retrograde.compiler.variant import Which
 
 LONG = "RETROGRADE_LONG" in os.environ
 LARGEST = 1e4
@@ -106,7 +107,7 @@ class Trial:
     def check(self, of: Specialisation) -> list[Any]:
         """All programs of a specialisation; returns the cotangents."""
         bridge = Bridge(of)
-        for y, want in zip(bridge.j_plain(self.args), self.outputs, strict=True):
+        for y, want in zip(bridge.j(self.args, ()), self.outputs, strict=True):
             close(np.asarray(y), want, 1e-12, 1e-12)
         for dot, want in zip(bridge.j(self.args, (self.v,)), self.dots, strict=True):
             close(np.asarray(dot), want, 1e-8, 1e-9)

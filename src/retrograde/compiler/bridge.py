@@ -12,33 +12,54 @@ the derivative of each is made of others of them, since mixed derivatives do not
     T_k pushed along (ẋ, ȳ̇, v̇)     T_{k+1}(x, ȳ; v, ẋ) + T_k(x, ȳ̇; v) + Σ_j T_k(x, ȳ; v with v̇_j for v_j)
     T_k pulled with w               x: T_{k+1}(x, ȳ; v, w)     ȳ: J_{k+1}(x; v, w)     v_j: T_k(x, ȳ; v with w for v_j)
 
+A program of order k computes on its way what those of lower order do: D_S for all subsets S of its directions. All of
+them are results of the primitive, so that nothing runs twice: the value comes with the tangent, and with the gradient
+where there is one number to differentiate (its cotangent is a factor of the gradient then).
+
 x, v, w hold one entry for each leaf of the arguments (None for those without derivatives), y and ȳ one for each
-result with a derivative and then one for the final contents of each array that the function writes into.
+result with a derivative and then one for the final contents of each array that the function writes into. Subsets are
+numbers, of which bit j says whether v_j is in them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from retrograde.compiler.derivatives import Role
 from retrograde.compiler.examples import Examples
 from retrograde.compiler.specialisation import Specialisation, nested
+from retrograde.compiler.variant import Wanted
+from retrograde.rules.products import has_nan
 from retrograde.rules.table import General
 from retrograde.trace.call import call_rule, highest_level
 from retrograde.trace.handle import is_traced
 
+if TYPE_CHECKING:
+    from retrograde.compiler.derivatives import Role
+
 Vector = Sequence[Any]
 Vectors = tuple[Vector, ...]
+
+
+class Kind(NamedTuple):
+    """One of the primitives: J, or T with the leaves whose cotangents are wanted."""
+
+    name: str
+    order: int
+    wanted: Wanted = None
 
 
 class Bridge:
     """The primitives of one specialisation."""
 
     def __init__(self, specialisation: Specialisation) -> None:
-        self.of = specialisation
+        of = self.of = specialisation
+        self.width = len(of.outputs) + len(of.finals)
+        # The results that a T gives as well.
+        self.numbers = [j for j in of.outputs if not of.result_types[j].is_array]
+        self.is_one_number = [t.kind for t in of.result_types] == ["f"] and bool(self.numbers) and not of.finals
 
     def value(self, x: Vector) -> list[Any]:
         """The results with derivatives and final contents of written arrays, for leaves that may be traced."""
@@ -48,135 +69,190 @@ class Bridge:
 
     def j(self, x: Vector, v: Vectors) -> list[Any]:
         """J_k(x; v)."""
-        return self.apply(self.j_plain, self.j_pull, self.j_push, self.roles("J", v), (x, *v))
+        return self.js(x, v)[-1]
 
-    def j_plain(self, x: Vector, *v: Vector, examples: Examples | None = None) -> list[Any]:
-        of, order = self.of, len(v)
+    def js(self, x: Vector, v: Vectors) -> list[list[Any]]:
+        """J along each subset of the directions."""
+        return self.in_subsets(_Of(self, Kind("J", len(v))).apply((x, *v)))
+
+    def in_subsets(self, flat: Sequence[Any]) -> list[list[Any]]:
+        width = self.width
+        return [list(flat[start : start + width]) for start in range(0, len(flat), width)]
+
+    def j_plain(self, kind: Kind, x: Vector, *v: Vector, examples: Examples | None = None) -> list[Any]:
+        of = self.of
         given: dict[Any, Any] = {("x", i): leaf for i, leaf in enumerate(x)}
-        if order == 0:
+        if not v:
             for i in set(of.written) - set(of.finals):
                 given["x", i] = np.array(given["x", i])
-        for number, direction in enumerate(v):
-            given |= {("dot", number, ("x", i)): direction[i] for i in of.inputs}
-        found = of.evaluate("J", order, given, examples=examples)
-        results = [found[nested(order, ("y", j))] for j in of.outputs]
-        return results + [self.final(found, nested(order, ("x", i)), given, examples) for i in of.finals]
+        given |= _along(v)
+        found = of.evaluate("J", len(v), given, examples=examples)
+        made = []
+        for subset in _subsets(len(v)):
+            made += [found[nested(subset, ("y", j))] for j in of.outputs]
+            made += [self.final(found, nested(subset, ("x", i)), given, examples) for i in of.finals]
+        return made
 
     def final(self, found: dict[Any, Any], role: Any, given: dict[Any, Any], examples: Examples | None) -> Any:
         """What an array or its derivative holds at the end; what no statement writes goes out as it came in."""
         if role in found:
             return found[role]
         if examples is not None and role not in examples.roles:
-            return examples.spread(self.final(found, role, examples.first(given), None))
+            value = self.final(found, role, examples.first(given), None)
+            return examples.spread(value) if examples.reach(role) else value
         return self.of.zeros(role, given) if given.get(role) is None else np.array(given[role])
 
-    def j_pull(self, y: Any, x: Vector, *v: Vector) -> Callable[[Vector], list[Vector]]:
+    def j_pull(self, kind: Kind, y: Sequence[Any], traced: list[Wanted], x: Vector, *v: Vector) -> Any:
+        ys = self.in_subsets(y)
+
         def pull(y_bar: Vector) -> list[Vector]:
-            y_bar = self.filled(y_bar, y)
-            parts = [self.t(x, y_bar, v)]
-            return parts + [self.t(x, y_bar, (*v[:j], *v[j + 1 :])) for j in range(len(v))]
+            parts: list[Any] = [None] * (1 + len(v))
+            for subset, bars in enumerate(self.in_subsets(y_bar)):
+                if _some(bars):
+                    along = _chosen(v, subset)
+                    self.pull_value(parts, self.filled(bars, ys[subset]), along, traced, x, v)
+            return _filled_parts(parts, (x, *v))
 
         return pull
 
-    def j_push(self, y: Any, x: Vector, *v: Vector) -> Callable[..., list[Any]]:
-        def push(x_dot: Vector, *v_dot: Vector) -> list[Any]:
-            terms = []
-            if _some(x_dot):
-                terms.append(self.j(x, (*v, self.direction(x_dot, x))))
-            for j, d in enumerate(v_dot):
-                if _some(d):
-                    terms.append(self.j(x, (*v[:j], self.direction(d, x), *v[j + 1 :])))
-            return _sum(terms)
+    def pull_value(
+        self, parts: list[Any], y_bar: Vector, along: dict[int, Vector], traced: list[Wanted], x: Vector, v: Vectors
+    ) -> None:
+        """Add what ȳ, a cotangent of D_along f, gives to x and to the directions."""
+        _add(parts, 0, self.t, x, y_bar, tuple(along.values()), traced[0])
+        for j in along:
+            _add(parts, 1 + j, self.t, x, y_bar, tuple(d for i, d in along.items() if i != j), traced[1 + j])
 
-        return push
+    def j_push(self, kind: Kind, y: Sequence[Any], dots: Vectors, x: Vector, *v: Vector) -> tuple[Any, Any]:
+        x_dot, *v_dot = dots
+        value = None
+        total: list[Any] = [None] * (len(_subsets(len(v))) * self.width)
+        if _some(x_dot):
+            both = self.js(x, (*v, self.direction(x_dot)))
+            half = len(both) // 2
+            value = [part for subset in both[:half] for part in subset]
+            total = [part for subset in both[half:] for part in subset]
+        for j, d in enumerate(v_dot):
+            if _some(d):
+                found = self.js(x, (*v[:j], self.direction(d), *v[j + 1 :]))
+                total = _sum(total, [part if s >> j & 1 else None for s, ys in enumerate(found) for part in ys])
+        return value, total
+
+    def together(self, wanted: Wanted, *x: Any) -> tuple[Any, Any]:
+        """The value of a function of one number, and its pullback: the gradient, times a factor."""
+        with np.errstate(all="ignore"):
+            found = self.ts(x, [1.0], (), wanted)[0]
+        y, gradient = found[0], found[1:]
+
+        def pull(y_bar: Vector) -> list[Any]:
+            factor = y_bar[0]
+            if type(factor) in (float, np.float64) and factor == 1.0:
+                bars = gradient
+            elif any(has_nan(0.0 * g) for g in gradient):
+                # No product: zero times infinity is zero.
+                return self.t(x, [factor], (), wanted)
+            else:
+                bars = [factor * g for g in gradient]
+            return self.by_leaf(bars, len(x), wanted)
+
+        return (y,), pull
 
     # --- T -------------------------------------------------------------------------------------------------------
 
-    def t(self, x: Vector, y_bar: Vector, v: Vectors) -> list[Any]:
-        """T_k(x, ȳ; v): one entry for each leaf, None for those without derivatives."""
-        found = iter(self.apply(self.t_plain, self.t_pull, self.t_push, self.roles("T", v), (x, y_bar, *v)))
-        return [next(found) if i in self.of.inputs else None for i in range(len(x))]
+    def t(self, x: Vector, y_bar: Vector, v: Vectors, wanted: Wanted = None) -> list[Any]:
+        """T_k(x, ȳ; v): one entry for each leaf, None for those without derivatives and those that are not wanted."""
+        return self.by_leaf(self.ts(x, y_bar, v, wanted)[-1][len(self.numbers) :], len(x), wanted)
 
-    def t_plain(self, x: Vector, y_bar: Vector, *v: Vector, examples: Examples | None = None) -> list[Any]:
-        of, order = self.of, len(v)
+    def ts(self, x: Vector, y_bar: Vector, v: Vectors, wanted: Wanted = None) -> list[list[Any]]:
+        """T along each subset of the directions: the results that are numbers, and the cotangents that are wanted."""
+        flat = _Of(self, Kind("T", len(v), wanted)).apply((x, y_bar, *v))
+        return self.of_ts(flat, wanted)
+
+    def of_ts(self, flat: Sequence[Any], wanted: Wanted) -> list[list[Any]]:
+        width = len(self.numbers) + len(self.leaves(wanted))
+        return [list(flat[start : start + width]) for start in range(0, len(flat), width)]
+
+    def leaves(self, wanted: Wanted) -> list[int]:
+        """The leaves whose cotangents a T gives."""
+        return [i for i in self.of.inputs if wanted is None or i in wanted]
+
+    def by_leaf(self, bars: Sequence[Any], count: int, wanted: Wanted) -> list[Any]:
+        by_leaf: list[Any] = [None] * count
+        for i, bar in zip(self.leaves(wanted), bars, strict=True):
+            by_leaf[i] = bar
+        return by_leaf
+
+    def t_plain(self, kind: Kind, x: Vector, y_bar: Vector, *v: Vector, examples: Examples | None = None) -> list[Any]:
+        of = self.of
         given: dict[Any, Any] = {("x", i): leaf for i, leaf in enumerate(x)}
         given |= {("y_bar", j): bar for j, bar in zip(of.outputs, y_bar, strict=False)}
         given |= {("x_bar", i): bar for i, bar in zip(of.finals, y_bar[len(of.outputs) :], strict=True)}
-        for number, direction in enumerate(v):
-            given |= {("dot", number, ("x", i)): direction[i] for i in of.inputs}
-        found = of.evaluate("T", order, given, examples=examples)
-        return [self.final(found, nested(order, ("x_bar", i)), given, examples) for i in of.inputs]
+        given |= _along(v)
+        found = of.evaluate("T", len(v), given, kind.wanted, examples)
+        made = []
+        for subset in _subsets(len(v)):
+            made += [found[nested(subset, ("y", j))] for j in self.numbers]
+            leaves = self.leaves(kind.wanted)
+            made += [self.final(found, nested(subset, ("x_bar", i)), given, examples) for i in leaves]
+        return made
 
-    def t_pull(self, y: Any, x: Vector, y_bar: Vector, *v: Vector) -> Callable[[Vector], list[Vector]]:
+    def t_pull(self, kind: Kind, y: Any, traced: list[Wanted], x: Vector, y_bar: Vector, *v: Vector) -> Any:
+        numbers, outputs = len(self.numbers), self.of.outputs
+
         def pull(w: Vector) -> list[Vector]:
-            bars = iter(w)
-            w = self.direction([next(bars) if i in self.of.inputs else None for i in range(len(x))], x)
-            parts = [self.t(x, y_bar, (*v, w)), self.j(x, (*v, w))]
-            return parts + [self.t(x, y_bar, (*v[:j], w, *v[j + 1 :])) for j in range(len(v))]
+            parts: list[Any] = [None] * (2 + len(v))
+            of_vectors = [parts[0], *parts[2:]]  # x and v, without ȳ
+            traced_vectors = [traced[0], *traced[2:]]
+            for subset, bars in enumerate(self.of_ts(w, kind.wanted)):
+                along = _chosen(v, subset)
+                if _some(bars[numbers:]):
+                    d = self.direction(self.by_leaf(bars[numbers:], len(x), kind.wanted))
+                    _add(of_vectors, 0, self.t, x, y_bar, (*along.values(), d), traced_vectors[0])
+                    if traced[1] is None or traced[1]:
+                        parts[1] = _sum(parts[1], self.j(x, (*along.values(), d)))
+                    for j in along:
+                        others = tuple(d if i == j else u for i, u in along.items())
+                        _add(of_vectors, 1 + j, self.t, x, y_bar, others, traced_vectors[1 + j])
+                if _some(bars[:numbers]):
+                    given = dict(zip(self.numbers, bars[:numbers], strict=True))
+                    seed = [given.get(j) for j in outputs] + [None] * (len(y_bar) - len(outputs))
+                    self.pull_value(of_vectors, self.filled(seed, y_bar), along, traced_vectors, x, v)
+            return _filled_parts([of_vectors[0], parts[1], *of_vectors[1:]], (x, y_bar, *v))
 
         return pull
 
-    def t_push(self, y: Any, x: Vector, y_bar: Vector, *v: Vector) -> Callable[..., list[Any]]:
-        def push(x_dot: Vector, y_bar_dot: Vector, *v_dot: Vector) -> list[Any]:
-            terms = []
-            if _some(x_dot):
-                terms.append(self.t(x, y_bar, (*v, self.direction(x_dot, x))))
-            if _some(y_bar_dot):
-                terms.append(self.t(x, self.filled(y_bar_dot, y_bar), v))
-            for j, d in enumerate(v_dot):
-                if _some(d):
-                    terms.append(self.t(x, y_bar, (*v[:j], self.direction(d, x), *v[j + 1 :])))
-            return [bar for bar in _sum(terms) if bar is not None]
+    def t_push(self, kind: Kind, y: Any, dots: Vectors, x: Vector, y_bar: Vector, *v: Vector) -> tuple[Any, Any]:
+        x_dot, y_bar_dot, *v_dot = dots
+        wanted, numbers = kind.wanted, len(self.numbers)
+        value = None
+        total: list[Any] = [None] * (len(_subsets(len(v))) * (numbers + len(self.leaves(wanted))))
+        if _some(x_dot):
+            both = self.ts(x, y_bar, (*v, self.direction(x_dot)), wanted)
+            half = len(both) // 2
+            value = [part for subset in both[:half] for part in subset]
+            total = [part for subset in both[half:] for part in subset]
+        if _some(y_bar_dot):
+            found = self.ts(x, self.filled(y_bar_dot, y_bar), v, wanted)
+            total = _sum(total, [None if i < numbers else part for parts in found for i, part in enumerate(parts)])
+        for j, d in enumerate(v_dot):
+            if _some(d):
+                found = self.ts(x, y_bar, (*v[:j], self.direction(d), *v[j + 1 :]), wanted)
+                total = _sum(total, [part if s >> j & 1 else None for s, parts in enumerate(found) for part in parts])
+        return value, total
 
-        return push
+    # --- vectors -------------------------------------------------------------------------------------------------
 
-    # --- the engine's rule ---------------------------------------------------------------------------------------
-
-    def roles(self, kind: str, v: Vectors) -> list[Role]:
+    def roles(self, kind: Kind) -> list[Role]:
         """What the leaves of x, ȳ (for T) and v stand for, in this order."""
         of = self.of
         leaves: list[Role] = [("x", i) for i in range(len(of.types))]
         seeds: list[Role] = [("y_bar", j) for j in of.outputs] + [("x_bar", i) for i in of.finals]
-        directions: list[Role] = [("dot", number, role) for number in range(len(v)) for role in leaves]
-        return leaves + (seeds if kind == "T" else []) + directions
+        directions: list[Role] = [("dot", number, role) for number in range(kind.order) for role in leaves]
+        return leaves + (seeds if kind.name == "T" else []) + directions
 
-    def apply(self, plain: Any, pull: Any, push: Any, roles: list[Role], vectors: Vectors) -> list[Any]:
-        """`plain(*vectors)`, with derivatives where there are traced values among them."""
-        lengths = [len(vector) for vector in vectors]
-
-        def function(*flat: Any) -> Any:
-            parts = _split(flat, lengths)
-            if any(is_traced(leaf) for leaf in flat):
-                return tuple(self.apply(plain, pull, push, roles, parts))
-            return tuple(plain(*parts))
-
-        def pullback(y: Any, *flat: Any) -> Any:
-            inner = pull(y, *_split(flat, lengths))
-            return lambda y_bar: tuple(bar for part in inner(y_bar) for bar in part)
-
-        def pushforward(y: Any, *flat: Any) -> Any:
-            inner = push(y, *_split(flat, lengths))
-            return lambda *dots: tuple(inner(*_split(dots, lengths)))
-
-        function.__name__ = self.of.source.name
-        flat = tuple(leaf for vector in vectors for leaf in vector)
-        level = highest_level(flat)
-        if level is None:
-            return list(plain(*vectors))
-        if level.maps:
-            size, values, held = level.examples(flat)
-            if size == 0 or any(map(is_traced, values)):
-                return list(level.one_by_one(function, flat, {}))
-            examples = Examples(size, frozenset(role for role, h in zip(roles, held, strict=True) if h))
-            return list(level.wrap(tuple(plain(*_split(values, lengths), examples=examples))))
-        return list(call_rule(General(function, slice(0, None), pullback, pushforward), flat, {}))
-
-    def direction(self, v: Vector, x: Vector) -> list[Any]:
-        """A direction with zeros where there is none."""
-        return [
-            None if i not in self.of.inputs else self.of.zeros(("x", i), {("x", i): x[i]}) if d is None else d
-            for i, d in enumerate(v)
-        ]
+    def direction(self, v: Vector) -> list[Any]:
+        """A direction, without what has no derivative."""
+        return [d if i in self.of.inputs else None for i, d in enumerate(v)]
 
     def filled(self, y_bar: Vector, y: Vector) -> list[Any]:
         """A cotangent with zeros where there is none."""
@@ -187,6 +263,96 @@ def _zeros_like(y: Any) -> Any:
     return np.zeros(np.shape(y), complex if np.iscomplexobj(y) else float)[()]
 
 
+class _Of:
+    """One of the primitives as the engine calls it: with all leaves of its vectors as arguments."""
+
+    def __init__(self, bridge: Bridge, kind: Kind) -> None:
+        self.bridge = bridge
+        self.kind = kind
+        rules: Any = (
+            (bridge.j_plain, bridge.j_pull, bridge.j_push)
+            if kind.name == "J"
+            else (bridge.t_plain, bridge.t_pull, bridge.t_push)
+        )
+        self.plain, self.pull, self.push = rules
+
+    def apply(self, vectors: Vectors) -> list[Any]:
+        """The results for some vectors, with derivatives where there are traced values among them."""
+        flat = tuple(leaf for vector in vectors for leaf in vector)
+        level = highest_level(flat)
+        if level is None:
+            return self.plain(self.kind, *vectors)
+        lengths = [len(vector) for vector in vectors]
+        if level.maps:
+            return self.mapped(level, flat, lengths)
+        rule = self.rule(lengths, [self.traced(vector, level) for vector in vectors])
+        return list(call_rule(rule, flat, {}))
+
+    def traced(self, vector: Vector, level: Any) -> Wanted:
+        """The leaves that a level traces; None if those are all that have derivatives."""
+        found = frozenset(i for i, leaf in enumerate(vector) if is_traced(leaf) and leaf.level is level)
+        return None if found.issuperset(self.bridge.of.inputs) else found
+
+    def mapped(self, level: Any, flat: tuple[Any, ...], lengths: list[int]) -> list[Any]:
+        size, values, held = level.examples(flat)
+        if size == 0 or any(map(is_traced, values)):
+            return list(level.one_by_one(self.function(lengths), flat, {}))
+        roles = self.bridge.roles(self.kind)
+        examples = Examples(size, frozenset(role for role, h in zip(roles, held, strict=True) if h))
+        found = self.plain(self.kind, *_split(values, lengths), examples=examples)
+        return [level.wrap(value) if is_mapped else value for value, is_mapped in zip(found, self.which(examples))]
+
+    def which(self, examples: Examples) -> list[bool]:
+        """Which results differ from one example to the next."""
+        of, bridge, kind = self.bridge.of, self.bridge, self.kind
+        roles: list[Role] = [("y", j) for j in of.outputs] + [("x", i) for i in of.finals]
+        if kind.name == "T":
+            roles = [("y", j) for j in bridge.numbers] + [("x_bar", i) for i in bridge.leaves(kind.wanted)]
+        return [examples.reach(nested(subset, role)) for subset in _subsets(kind.order) for role in roles]
+
+    def function(self, lengths: list[int]) -> Callable[..., Any]:
+        def function(*flat: Any) -> Any:
+            return tuple(self.apply(_split(flat, lengths)))
+
+        function.__name__ = self.bridge.of.source.name
+        return function
+
+    def rule(self, lengths: list[int], traced: list[Wanted]) -> General:
+        kind, bridge = self.kind, self.bridge
+
+        def pullback(y: Any, *flat: Any) -> Any:
+            inner = self.pull(kind, y, traced, *_split(flat, lengths))
+            return lambda y_bar: tuple(bar for part in inner(y_bar) for bar in part)
+
+        def pushforward(y: Any, *flat: Any) -> Any:
+            def push(*dots: Any) -> Any:
+                return _with_zeros(self.push(kind, y, _split(dots, lengths), *_split(flat, lengths))[1], y)
+
+            return push
+
+        def with_tangent(flat: Any, dots: Any) -> Any:
+            vectors = _split(flat, lengths)
+            y, y_dot = self.push(kind, (), _split(dots, lengths), *vectors)
+            y = tuple(self.apply(vectors) if y is None else y)
+            return y, _with_zeros(y_dot, y)
+
+        def together(*flat: Any) -> Any:
+            y, pull = bridge.together(traced[0], *flat)
+            return y, lambda y_bar: tuple(pull(y_bar))
+
+        is_joint = kind == ("J", 0, None) and bridge.is_one_number
+        return General(
+            self.function(lengths),
+            slice(0, None),
+            pullback,
+            pushforward,
+            together if is_joint else None,
+            with_tangent,
+            joins_all=True,
+            gives_views=kind.name == "J" and any(t.is_array for t in bridge.of.result_types),
+        )
+
+
 def _split(flat: Sequence[Any], lengths: list[int]) -> Vectors:
     parts, start = [], 0
     for n in lengths:
@@ -195,12 +361,38 @@ def _split(flat: Sequence[Any], lengths: list[int]) -> Vectors:
     return tuple(parts)
 
 
+def _subsets(order: int) -> range:
+    return range(2**order)
+
+
+def _chosen(v: Vectors, subset: int) -> dict[int, Vector]:
+    """The directions of a subset, by their numbers."""
+    return {j: d for j, d in enumerate(v) if subset >> j & 1}
+
+
+def _along(v: Vectors) -> dict[Role, Any]:
+    return {("dot", n, ("x", i)): d for n, direction in enumerate(v) for i, d in enumerate(direction) if d is not None}
+
+
 def _some(v: Vector) -> bool:
     return any(d is not None for d in v)
 
 
-def _sum(terms: list[list[Any]]) -> list[Any]:
-    total = terms[0]
-    for term in terms[1:]:
-        total = [a if b is None else b if a is None else a + b for a, b in zip(total, term, strict=True)]
-    return total
+def _add(parts: list[Any], place: int, t: Any, x: Vector, y_bar: Vector, v: Vectors, wanted: Wanted) -> None:
+    """Add a T to what has been found for a vector, if any of it is wanted."""
+    if wanted is None or wanted:
+        parts[place] = _sum(parts[place], t(x, y_bar, v, wanted))
+
+
+def _sum(total: list[Any] | None, term: list[Any]) -> list[Any]:
+    if total is None:
+        return term
+    return [a if b is None else b if a is None else a + b for a, b in zip(total, term, strict=True)]
+
+
+def _filled_parts(parts: list[Any], vectors: Vectors) -> list[Vector]:
+    return [[None] * len(v) if part is None else part for part, v in zip(parts, vectors, strict=True)]
+
+
+def _with_zeros(y_dot: list[Any], y: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(_zeros_like(like) if d is None else d for d, like in zip(y_dot, y, strict=True))

@@ -245,7 +245,7 @@ class Compiled(Native):
 
     def _add_inexact(self, of: Specialisation, x: list[Any], results: dict[int, Any]) -> None:
         """The integers and truth values among the results, and what is written into arrays of such."""
-        from retrograde.compiler.specialisation import Which
+        from retrograde.compiler.variant import Which
 
         missing = [j for j in range(len(of.result_types)) if j not in results]
 
@@ -285,7 +285,7 @@ class Compiled(Native):
         self, args: tuple[Any, ...], kwargs: dict[str, Any], places: tuple[int, ...]
     ) -> NativeGradient | None:
         """The value and the cotangents of some positional arguments, without any tracing (see trace/running.py)."""
-        from retrograde.compiler.specialisation import Which
+        from retrograde.compiler.variant import Which
 
         of, arguments = self._bound(args, kwargs)
         if of.structure != of.result_types[0] if of.result_types else True:
@@ -325,7 +325,7 @@ class Compiled(Native):
         size = len(next(iter(along.values())))
         wanted = self._leaves_at(of, arguments, tuple(range(len(args))))
         found = of.evaluate("T", 1, given | along, wanted, Examples(size, frozenset(along)))
-        if not np.isfinite(found["y", 0][0]):
+        if not np.isfinite(found["y", 0]):
             return None  # the transform says what is wrong with that
         zeros = [np.zeros((size, *np.shape(args[i]))) for i in range(len(args))]
         return [found.get(("dot", 0, ("x_bar", i)), zeros[i]) for i in range(len(args))]

@@ -7,7 +7,8 @@ J_0 is the function itself, J_1 its pushforward, T_0 its pullback, T_1 what Hess
 of the one before it. All derivatives of any order and mixture of modes are values of these (see bridge.py).
 
 Roles: ("x", i) the leaf i of the arguments, ("constant", i) an array from outside, ("x_bar", i), ("y", j) the leaf j
-of the result, ("y_bar", j), and ("dot", k, role) the derivative of any of these along the direction k.
+of the result, ("y_bar", j), ("dot", k, role) the derivative of any of these along the direction k, and ("lane", k,
+role) any of these in lane k of a program of several lanes.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from retrograde.compiler.alias import Memory
 from retrograde.compiler.form import Block, Copy, Operand, Program, substitute
+from retrograde.compiler.lanes import in_lanes
 from retrograde.compiler.lower.function import Lowered
 from retrograde.compiler.optimise import finish, prepare, tidy
 from retrograde.compiler.options import Options
@@ -26,8 +28,10 @@ from retrograde.compiler.pullback import pullback_program
 from retrograde.compiler.segments import in_segments
 from retrograde.compiler.tangent import tangent_program
 
+if TYPE_CHECKING:
+    from retrograde.compiler.variant import Wanted
+
 Role = tuple[Any, ...]
-Wanted = frozenset[int] | None
 
 
 @dataclass(frozen=True)
@@ -80,14 +84,19 @@ def pullback(j0: Derivative, options: Options, wanted: Wanted = None) -> Derivat
     return Derivative(made, (*j0.params, *arrays, *seeds), (*values, *scalars))
 
 
-def tangent(d: Derivative, number: int, options: Options) -> Derivative:
-    """The derivative of a program along direction `number` of the arguments."""
+def tangent(d: Derivative, number: int, options: Options, along: Wanted = None) -> Derivative:
+    """The derivative of a program along direction `number` of the arguments.
+
+    Args:
+        along: the leaves in which the direction may not be zero, beside those that are written; None for all.
+    """
     program = d.program
     written = written_params(program)
     inputs = [
         (role, p)
         for role, p in zip(d.params, program.params, strict=True)
-        if program.types[p].is_inexact and (role[0] == "x" or (p in written and role[0] != "constant"))
+        if program.types[p].is_inexact
+        and ((role[0] == "x" and (along is None or role[1] in along)) or (p in written and role[0] != "constant"))
     ]
     name = (
         f"{program.name}_along"
@@ -99,6 +108,25 @@ def tangent(d: Derivative, number: int, options: Options) -> Derivative:
     types = result_types(program) if d.results else []
     dots = [("dot", number, role) for role, t in zip(d.results, types, strict=True) if t.is_inexact]
     return Derivative(made, (*d.params, *(("dot", number, role) for role, _ in inputs)), (*d.results, *dots))
+
+
+def laned(d: Derivative, mapped: Collection[Role], count: int) -> Derivative | None:
+    """The program for several values of some parameters at once; None where that is not possible (see lanes.py)."""
+    made = in_lanes(d.program, seeds(d, mapped), count)
+    if made is None:
+        return None
+    params = tuple(in_lane(lane, d.params[i]) for i, lane in made.params)
+    results = tuple(in_lane(lane, d.results[i]) for i, lane in made.results) if d.results else ()
+    return Derivative(made.program, params, results)
+
+
+def seeds(d: Derivative, mapped: Collection[Role]) -> list[str]:
+    """The parameters that have a value for each lane."""
+    return [p for p, role in zip(d.program.params, d.params, strict=True) if role in mapped]
+
+
+def in_lane(lane: int | None, role: Role) -> Role:
+    return role if lane is None else ("lane", lane, role)
 
 
 def written_params(program: Program) -> set[str]:

@@ -1,17 +1,16 @@
-"""One native loop over many examples: the calls of a batch, and the directions of a Jacobian or a Hessian.
+"""Many examples in native code: the calls of a batch, and the directions of a Jacobian or a Hessian.
 
-The loop calls the very program that a single call uses, whose types are the same; it only reads the examples of its
-arguments, and stores results, along an axis in front.
+Examples that differ only in their seeds go through the program several at once, in lanes (see lanes.py), and all of
+them in groups of so many, one group after the other in a native loop. The loop calls the very program that a single
+call uses, whose types are the same; it only reads the examples of its arguments, and stores results, along an axis in
+front.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-
-from retrograde.compiler.form import Type
 
 if TYPE_CHECKING:
     from retrograde.compiler.derivatives import Role
@@ -28,39 +27,168 @@ class Examples(NamedTuple):
     size: int
     roles: frozenset[Role]
 
+    @property
+    def are_seeds(self) -> bool:
+        """Whether the arguments of the function are the same for all."""
+        return all(role[0] != "x" for role in self.roles)
+
     def first(self, given: dict[Role, Any]) -> dict[Role, Any]:
         """The values of the first example."""
         return {role: value[0] if role in self.roles else value for role, value in given.items()}
+
+    def group(self, given: dict[Role, Any], number: int, lanes: int) -> dict[Role, Any]:
+        """The values of a group of examples, by lanes; of the last example again where there are no more."""
+        values: dict[Role, Any] = {}
+        for role, value in given.items():
+            if role not in self.roles:
+                values[role] = value
+            elif lanes == 1:
+                values[role] = value[number]
+            else:
+                for lane in range(lanes):
+                    values["lane", lane, role] = value[min(number * lanes + lane, self.size - 1)]
+        return values
+
+    def reach(self, role: Role) -> bool:
+        """Whether what a role stands for may differ from one example to the next."""
+        base, numbers = role, set()
+        while base[0] == "dot":
+            numbers.add(base[1])
+            base = base[2]
+        return any(
+            r[0] == "x" or (r[0] == "dot" and r[1] in numbers) or (r[0] in ("y_bar", "x_bar") and base[0] == "x_bar")
+            for r in self.roles
+        )
 
     def spread(self, value: Any) -> Any:
         """A value that is the same for all, as an array of its own for each."""
         return np.array(np.broadcast_to(value, (self.size, *np.shape(value))))
 
 
-def loop_text(program: str, params: Sequence[str], types: Sequence[Type], mapped: Collection[str]) -> tuple[str, str]:
-    """The name and the text of the loop over a program.
+class Weights(NamedTuple):
+    """What a program costs (in the unit of cost.py), and how many statements it has.
 
-    Its parameters are the range of examples, those of the program (the `mapped` ones with the axis of the examples in
-    front), and an array for each result.
+    Attributes:
+        shared, lane: what is done once, and what for each lane.
+        shared_length, lane_length: the same in statements.
     """
-    name = f"each_{program}"
-    args = ", ".join(f"{p}[k_]" if p in mapped else p for p in params)
-    outs = [f"out_{j}" for j in range(len(types))]
-    results = [f"result_{j}" for j in range(len(types))]
-    lines = [
-        f"def {name}({', '.join(['start', 'stop', *params, *outs])}):",
-        "    for k_ in range(start, stop):",
-    ]
-    if not types:
-        lines.append(f"        {program}({args})")
-    else:
-        lines.append(f"        {', '.join(results)}, = {program}({args})")
-    for out, result, type in zip(outs, results, types, strict=True):
-        depth = 2
-        index = [f"i_{axis}" for axis in range(max(type.ndim, 0))]
+
+    shared: float
+    lane: float
+    shared_length: int
+    lane_length: int
+
+
+COUNTS = (2, 3, 4, 8)
+LONGEST = 900
+
+
+def lanes_for(found: Weights | None, examples: int) -> int:
+    """How many lanes there should be for so many examples.
+
+    There are few numbers to choose from, so that not every number of examples has a program of its own.
+    """
+    if found is None or examples < 2:
+        return 1
+
+    def time(count: int) -> float:
+        return -(-examples // count) * (found.shared + count * found.lane)
+
+    possible = [n for n in COUNTS if n <= examples and found.shared_length + n * found.lane_length <= LONGEST]
+    best = min(possible, key=time, default=1)
+    return best if time(best) < 0.9 * examples * (found.shared + found.lane) else 1
+
+
+class Gathered:
+    """The results of all examples, with the axis of the examples in front.
+
+    Attributes:
+        found: by roles; of what is the same for all, the one value.
+    """
+
+    def __init__(self, examples: Examples, lanes: int) -> None:
+        self.examples = examples
+        self.lanes = lanes
+        self.found: dict[Role, Any] = {}
+        self._shared: set[Role] = set()
+
+    def place(self, role: Role, number: int) -> tuple[Role, int | None]:
+        """The role of which a result of a group is an example, and which; None for what all examples share."""
+        if role[0] == "lane":
+            return role[2], number * self.lanes + role[1]
+        return role, number if self.lanes == 1 and self.examples.reach(role) else None
+
+    def add(self, number: int, results: dict[Role, Any]) -> None:
+        """Take the results of a group."""
+        for role, value in results.items():
+            base, place = self.place(role, number)
+            if place is None:
+                self.found[base] = value
+                self._shared.add(base)
+                continue
+            if base not in self.found:
+                self.found[base] = np.empty((self.examples.size, *np.shape(value)), np.asarray(value).dtype)
+            if place < self.examples.size:
+                self.found[base][place] = value
+
+    def all(self) -> dict[Role, Any]:
+        """The results; those that turned out to be the same for all, though they need not be, for each."""
+        for role in self._shared:
+            if self.examples.reach(role):
+                self.found[role] = self.examples.spread(self.found[role])
+        return self.found
+
+
+class Loop(NamedTuple):
+    """What the text of a loop over groups depends on.
+
+    Attributes:
+        program: the name of the program of one group.
+        lanes: how many examples a group has.
+        params: for each of its parameters the lane, "group" for one that each group has for itself, or None.
+        results: for each of its results the lane, or None for what is the same for all.
+        ndims: the number of axes of each result, negative for a number.
+    """
+
+    program: str
+    lanes: int
+    params: tuple[Any, ...]
+    results: tuple[int | None, ...]
+    ndims: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return f"each_{self.program}"
+
+    def text(self) -> str:
+        """The function of the range of groups, the program's parameters, and an array for each result of a lane.
+
+        What differs has an axis of the examples, or of the groups, in front.
+        """
+        params = [f"p_{i}" for i in range(len(self.params))]
+        args = [p + self.subscript(where) for p, where in zip(params, self.params, strict=True)]
+        results = [f"r_{j}" for j in range(len(self.results))]
+        outs = [f"out_{j}" for j, lane in enumerate(self.results) if lane is not None]
+        call = f"{self.program}({', '.join(args)})"
+        lines = [
+            f"def {self.name}({', '.join(['start', 'stop', *params, *outs])}):",
+            "    for k_ in range(start, stop):",
+            f"        {', '.join(results)}, = {call}" if results else f"        {call}",
+        ]
+        for j, (lane, ndim) in enumerate(zip(self.results, self.ndims, strict=True)):
+            if lane is not None:
+                lines += self.stored(f"out_{j}", f"r_{j}", self.subscript(lane)[1:-1], ndim)
+        return "\n".join(lines) + "\n"
+
+    def subscript(self, where: Any) -> str:
+        if where is None:
+            return ""
+        return "[k_]" if where == "group" or self.lanes == 1 else f"[{self.lanes} * k_ + {where}]"
+
+    def stored(self, out: str, result: str, example: str, ndim: int) -> list[str]:
+        lines = []
+        index = [f"i_{axis}" for axis in range(max(ndim, 0))]
         for axis, i in enumerate(index):
-            lines.append("    " * depth + f"for {i} in range({result}.shape[{axis}]):")
-            depth += 1
+            lines.append("    " * (2 + axis) + f"for {i} in range({result}.shape[{axis}]):")
         read = f"{result}[{', '.join(index)}]" if index else result
-        lines.append("    " * depth + f"{out}[{', '.join(['k_', *index])}] = {read}")
-    return name, "\n".join(lines) + "\n"
+        return [*lines, "    " * (2 + len(index)) + f"{out}[{', '.join([example, *index])}] = {read}"]

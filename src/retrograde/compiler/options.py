@@ -20,6 +20,8 @@ class Options:
         rectangular: tapes of known size are arrays; otherwise all are stacks.
         passes: the passes of optimise/ that are on.
         checkpoint: the length of the segments of loops with a state (see segments.py); True for a root of the whole.
+        lanes: how many directions or cotangents a program takes at once, where it can; None for what is likely to be
+            best.
     """
 
     careful: bool = False
@@ -29,3 +31,4 @@ class Options:
     rectangular: bool = True
     passes: tuple[str, ...] = PASSES
     checkpoint: bool | int = False
+    lanes: int | None = None

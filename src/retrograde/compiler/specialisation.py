@@ -6,204 +6,29 @@ import ast
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from retrograde.compiler import kept, native
-from retrograde.compiler.examples import Examples, loop_text
+from retrograde.compiler.examples import Examples, Gathered, Loop, lanes_for
 from retrograde.compiler.fingerprint import Fingerprint
 from retrograde.compiler.form import BROADCAST, NOTHING, SHORT, UNEQUAL, Known, Type
 from retrograde.compiler.settings import USUAL, Settings
 from retrograde.compiler.source import Source
+from retrograde.compiler.variant import Finished, Variant, Wanted, Which
 from retrograde.errors import InputError
 from retrograde.rules.products import has_nan
-from retrograde.trace.interception import originals
 
 if TYPE_CHECKING:
-    from retrograde.compiler.derivatives import Derivative, Role, Wanted
+    from retrograde.compiler.derivatives import Role
     from retrograde.compiler.explain import Explanation
     from retrograde.compiler.lower.function import Lowered
     from retrograde.compiler.options import Options
 
-# The passes are imported where they are used: what is kept on disk needs none of them.
-
 Leaves = Sequence[Any]
-
-
-class Which(NamedTuple):
-    """One of the programs of derivatives.py.
-
-    Attributes:
-        kind, order: J or T, and the number of directions.
-        careful: with products in which zero times infinity is zero.
-        wanted: the leaves whose cotangents are wanted; None for all.
-    """
-
-    kind: str
-    order: int
-    careful: bool = False
-    wanted: Wanted = None
-
-
-class Finished(NamedTuple):
-    """A program as it is compiled, with what has to be known to call it.
-
-    Attributes:
-        name, text: of the function that was written.
-        roles, params: what its parameters stand for, and their names.
-        results: what its results stand for.
-        types: of the results.
-        written: the array parameters that it writes into.
-        reached: the inputs from which a path leads to a result.
-    """
-
-    name: str
-    text: str
-    roles: tuple[Role, ...]
-    params: tuple[str, ...]
-    results: tuple[Role, ...]
-    types: tuple[Type, ...]
-    written: frozenset[str]
-    reached: frozenset[str]
-
-
-class Interface(NamedTuple):
-    """What a caller of the function has to know.
-
-    Attributes:
-        params, types: the names and types of the leaves of the arguments.
-        structure: that of the result, with types as leaves.
-        result_types: those of the leaves of the result.
-        written: the leaves that the function writes into.
-        constants: the arrays from outside of the function.
-    """
-
-    params: tuple[str, ...]
-    types: tuple[Type, ...]
-    structure: Any
-    result_types: tuple[Type, ...]
-    written: tuple[int, ...]
-    constants: tuple[Any, ...]
-
-
-class Variant:
-    """The programs of a function for one set of argument types.
-
-    Args:
-        lower: makes the program of the function itself.
-        key: under which its results are kept on disk; None where they are not.
-        settings: those of the user.
-    """
-
-    def __init__(
-        self, lower: Callable[[], Lowered], options: Options | None, key: str | None, settings: Settings
-    ) -> None:
-        self._lower = lower
-        self._options = options
-        self.key = key
-        self.settings = settings
-        self.programs: dict[Which, Derivative] = {}
-        self.finished: dict[Which, Finished] = {}
-        self.natives: dict[Which, Callable[..., Any]] = {}
-        self.loops: dict[tuple[Which, frozenset[str]], Callable[..., Any]] = {}
-
-    # --- made or found -------------------------------------------------------------------------------------------
-
-    @functools.cached_property
-    def interface(self) -> Interface:
-        return self._found_or_made("interface", self._interface)  # type: ignore[no-any-return]
-
-    def program(self, which: Which) -> Finished:
-        """J or T of some order (see derivatives.py), written out."""
-        if which not in self.finished:
-            self.finished[which] = self._found_or_made(which, lambda: self._finished(which))
-        return self.finished[which]
-
-    def key_of(self, part: Any) -> str | None:
-        return None if self.key is None else kept.key_of(self.key, part)
-
-    def _found_or_made(self, part: Any, make: Callable[[], Any]) -> Any:
-        key = self.key_of(part)
-        found = None if key is None else kept.load(key)
-        if found is None:
-            with originals():  # rules are written down by NumPy's own functions, whatever transform is running
-                found = make()
-            if key is not None:
-                kept.save(key, found)
-        return found
-
-    # --- made ----------------------------------------------------------------------------------------------------
-
-    @functools.cached_property
-    def lowered(self) -> Lowered:
-        with originals():
-            return self._lower()
-
-    @functools.cached_property
-    def options(self) -> Options:
-        from retrograde.compiler.options import Options
-
-        return self._options or Options()
-
-    @functools.cached_property
-    def j0(self) -> Derivative:
-        from retrograde.compiler import derivatives
-
-        return derivatives.primal(self.lowered, self.options.passes)
-
-    def derived(self, which: Which) -> Derivative:
-        """The program in the form, from which others are derived."""
-        from retrograde.compiler import derivatives
-
-        if (which.kind, which.order) == ("J", 0):
-            return self.j0
-        if which not in self.programs:
-            options = replace(self.options, careful=which.careful or self.options.careful)
-            if which.order == 0:
-                made = derivatives.pullback(self.j0, options, which.wanted)
-            else:
-                before = which._replace(order=which.order - 1)
-                made = derivatives.tangent(self.derived(before), before.order, options)
-            self.programs[which] = made
-        return self.programs[which]
-
-    def _finished(self, which: Which) -> Finished:
-        from retrograde.compiler import derivatives
-        from retrograde.compiler.emit import emit
-
-        made = self.derived(which)
-        program = made.program
-        # The function itself writes into its arguments, as the user wrote it.
-        text = emit(
-            derivatives.finished(
-                made, self.options.passes, made is not self.j0, self.settings.vectormath and made is not self.j0
-            )
-        )
-        return Finished(
-            program.name,
-            text,
-            made.params,
-            tuple(program.params),
-            made.results,
-            tuple(derivatives.result_types(program)) if made.results else (),
-            frozenset(made.written),
-            program.reached,
-        )
-
-    def _interface(self) -> Interface:
-        from retrograde.compiler import derivatives
-
-        program, roles = self.j0.program, self.j0.params
-        leaves = [p for p, role in zip(program.params, roles, strict=True) if role[0] == "x"]
-        return Interface(
-            tuple(leaves),
-            tuple(program.types[p] for p in leaves),
-            self.lowered.structure,
-            tuple(derivatives.result_types(program)),
-            tuple(i for i, p in enumerate(leaves) if p in self.lowered.written),
-            self.lowered.constants,
-        )
+ENOUGH_FOR_A_LOOP = 4
+"""So many groups of examples are worth the tenth of a second that it takes to compile a loop over them."""
 
 
 def chosen(options: Options | None, settings: Settings) -> Options | None:
@@ -248,6 +73,7 @@ class Specialisation:
         self.arguments = arguments
         self.settings = settings
         self.options = chosen(options, settings)
+        self.options_lanes = None if self.options is None else self.options.lanes
         self.fingerprint = fingerprint
         self.is_plain = False
         self.stretches = False
@@ -307,17 +133,14 @@ class Specialisation:
             variant.natives[which] = self._loaded(variant, which, made.text, made.name, self.title(which))
         return variant.natives[which]
 
-    def native_loop(self, variant: Variant, which: Which, mapped: frozenset[str]) -> Callable[..., Any]:
-        """The loop over examples that differ in the parameters `mapped` (see examples.py)."""
-        key = which, mapped
+    def native_loop(self, variant: Variant, which: Which, loop: Loop) -> Callable[..., Any]:
+        """The loop over groups of examples (see examples.py)."""
+        key = which, loop
         if key not in variant.loops:
             inner = self.native(variant, which)
-            made = variant.program(which)
-            name, text = loop_text(made.name, made.params, made.types, mapped)
             called = inner.dispatcher if isinstance(inner, native.Guarded) else inner
             title = f"{self.title(which)}, for each example"
-            part = which, mapped
-            variant.loops[key] = self._loaded(variant, part, text, name, title, {made.name: called})
+            variant.loops[key] = self._loaded(variant, key, loop.text(), loop.name, title, {loop.program: called})
         return variant.loops[key]
 
     def _loaded(
@@ -357,7 +180,8 @@ class Specialisation:
         """
         first = examples.first(given) if examples else given
         self.check_overlaps([first["x", i] for i in range(len(self.types))])
-        which = Which(kind, order, False, wanted)
+        along = tuple(self._along(number, given) for number in range(order))
+        which = Which(kind, order, False, wanted, along if any(a is not None for a in along) else ())
         results = self.run_each(which, given, examples) if examples else self.run(which, given)
         if order or kind == "T":
             derived = (v for role, v in results.items() if role[0] != "y")
@@ -366,16 +190,19 @@ class Specialisation:
                 results = self.run_each(which, given, examples) if examples else self.run(which, given)
         return results
 
+    def _along(self, number: int, given: dict[Role, Any]) -> Wanted:
+        """The leaves that a direction is given for."""
+        found = frozenset(i for i in self.inputs if given.get(("dot", number, ("x", i))) is not None)
+        return None if found.issuperset(self.inputs) else found
+
     def run(self, which: Which, given: dict[Role, Any]) -> dict[Role, Any]:
         variant = self.variant(self.known(given))
         program = variant.program(which)
         self.note_sizes([given["x", i] for i in range(len(self.params))])
-        is_value = (which.kind, which.order) == ("J", 0)
         args: list[Any] = []
         results: dict[Role, Any] = {}
         for role, name in zip(program.roles, program.params, strict=True):
-            # The function itself writes into its arguments, its derivatives into copies.
-            is_out = name in program.written and (role[0] != "x" or (is_value and role[1] in self.finals))
+            is_out = name in program.written and self.is_out(which, role)
             value = given.get(role)
             if role[0] == "constant":
                 value = variant.interface.constants[role[1]]
@@ -404,41 +231,87 @@ class Specialisation:
         results.update(zip(program.results, values or (), strict=True))
         return results
 
+    def is_out(self, which: Which, role: Role) -> bool:
+        """Whether what a program writes into a parameter is a result: not where it makes a copy of its own first.
+
+        The function itself writes integers into the very arrays that it is given.
+        """
+        if role[0] != "x":
+            return True
+        return which.kind == "J" and (which.order > 0 or role[1] in self.finals)
+
     def note_sizes(self, leaves: Leaves) -> None:
         self.sizes = {p: getattr(leaf, "shape", leaf) for p, leaf in zip(self.params, leaves, strict=True)}
 
     def run_each(self, which: Which, given: dict[Role, Any], examples: Examples) -> dict[Role, Any]:
-        """The program for each example: the first by itself, which shows the shapes, the others in a native loop."""
-        first = examples.first(given)
-        results = {role: examples.spread(value) for role, value in self.run(which, first).items()}
-        if examples.size == 1:
-            return results
-        variant = self.variant(self.known(first))
+        """The program for each example: in groups, the first by itself, which shows the shapes."""
+        given = given | {role: np.require(given[role], requirements=("C", "W")) for role in examples.roles}
+        which = self.in_lanes(which, given, examples)
+        gathered = Gathered(examples, which.lanes)
+        groups, whole = -(-examples.size // which.lanes), examples.size // which.lanes
+        done = 1
+        gathered.add(0, self.run(which, examples.group(given, 0, which.lanes)))
+        if whole - done >= ENOUGH_FOR_A_LOOP:
+            self.run_loop(which, given, examples, gathered, (done, whole))
+            done = whole
+        for number in range(done, groups):
+            gathered.add(number, self.run(which, examples.group(given, number, which.lanes)))
+        return gathered.all()
+
+    def in_lanes(self, which: Which, given: dict[Role, Any], examples: Examples) -> Which:
+        """The program of several lanes, where that is likely to be faster."""
+        if not examples.are_seeds or self.options_lanes == 1:
+            return which
+        variant = self.variant(self.known(examples.first(given)))
+        found = variant.weights(which, examples.roles)
+        lanes = lanes_for(found, examples.size)
+        if found is not None and self.options_lanes is not None:
+            lanes = self.options_lanes
+        return which if lanes == 1 else which._replace(lanes=lanes, mapped=examples.roles)
+
+    def run_loop(
+        self, which: Which, given: dict[Role, Any], examples: Examples, gathered: Gathered, groups: tuple[int, int]
+    ) -> None:
+        """Some groups of examples in a native loop; the shapes of the results are known."""
+        variant = self.variant(self.known(examples.first(given)))
         program = variant.program(which)
         args: list[Any] = []
-        mapped: set[str] = set()
+        places: list[Any] = []
+        first = examples.first(given)
+        filled: dict[Role, Any] = {}
         for role, name in zip(program.roles, program.params, strict=True):
-            value = given.get(role)
+            base, example = gathered.place(role, 0)
+            place: Any = example
+            value = given.get(base)
             if role[0] == "constant":
                 value = variant.interface.constants[role[1]]
             elif value is None:
-                value = self.zeros(role, first)
-            value = self.in_field(role, value)
-            if role in results:
-                # Written by each example, beginning with what it is given.
-                value = value if role in examples.roles else np.broadcast_to(value, results[role].shape)
-                results[role][1:] = value[1:]
-                value = results[role]
-                mapped.add(name)
-            elif role in examples.roles:
-                value = np.require(value, requirements=("C", "W"))
-                mapped.add(name)
-            elif isinstance(value, np.ndarray) and value.ndim == 0:
-                value = value[()]
+                value = self.zeros(base, first)
+            value = self.in_field(base, value)
+            if name in program.written and self.is_out(which, role):
+                # Written by each group, beginning with what it is given.
+                if place is None:
+                    place, value = "group", np.array(np.broadcast_to(value, (groups[1], *np.shape(value))))
+                else:
+                    if base not in filled:
+                        begun = groups[0] * which.lanes
+                        value = value if base in examples.roles else np.broadcast_to(value, gathered.found[base].shape)
+                        filled[base] = gathered.found[base]
+                        filled[base][begun:] = value[begun:]
+                    value = filled[base]
+            elif base in examples.roles:
+                place = place or 0
+            else:
+                place = None
+                if isinstance(value, np.ndarray) and value.ndim == 0:
+                    value = value[()]
             args.append(value)
-        outs = [results[role] for role in program.results]
-        self.native_loop(variant, which, frozenset(mapped))(1, examples.size, *args, *outs)
-        return results
+            places.append(place)
+        to = [gathered.place(role, 0) for role in program.results]
+        ndims = tuple(t.ndim for t in program.types)
+        loop = Loop(program.name, which.lanes, tuple(places), tuple(lane for _, lane in to), ndims)
+        outs = [gathered.found[base] for base, lane in to if lane is not None]
+        self.native_loop(variant, which, loop)(*groups, *args, *outs)
 
     def known(self, given: dict[Role, Any]) -> Known:
         return Known(self.ones(given) if self.stretches else frozenset(), self.clips, self.differs)
@@ -455,7 +328,7 @@ class Specialisation:
 
     def type_of(self, role: Role) -> Type | None:
         """The type of what a role stands for; None for an array from outside."""
-        while role[0] == "dot":
+        while role[0] in ("dot", "lane"):
             role = role[2]
         if role[0] == "constant":
             return None
@@ -471,7 +344,7 @@ class Specialisation:
     def zeros(self, role: Role, given: dict[Role, Any]) -> Any:
         """Zero for what a role stands for."""
         type = self.type_of(role)
-        while role[0] == "dot":
+        while role[0] in ("dot", "lane"):
             role = role[2]
         if type is not None and type.is_array:
             assert role[0] in ("x", "x_bar"), "an array of results has a cotangent of a known shape"
@@ -491,10 +364,11 @@ class Specialisation:
                     )
 
 
-def nested(order: int, role: Role) -> Role:
-    """The derivative of a role along the directions 0 … order - 1."""
-    for number in range(order):
-        role = ("dot", number, role)
+def nested(subset: int, role: Role) -> Role:
+    """The derivative of a role along the directions of which `subset` has the bits."""
+    for number in range(subset.bit_length()):
+        if subset >> number & 1:
+            role = ("dot", number, role)
     return role
 
 

@@ -17,6 +17,7 @@ class ForwardLevel(Level):
     """A level whose values carry tangents of their own shape and dtype."""
 
     __slots__ = ()
+    pushes = True
 
     def follow(self, y: Any, node: Node) -> Any:
         aside = set_aside(self, ()) if some_are_asked() else None

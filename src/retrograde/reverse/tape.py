@@ -118,6 +118,7 @@ class Tape(RecordingLevel):
     """A level whose nodes are kept in a list, in the order of recording."""
 
     __slots__ = ("bytes", "nodes", "size")
+    is_swept = True
 
     def __init__(self, swept_at_once: bool = False) -> None:
         self.nodes: list[Node] = []

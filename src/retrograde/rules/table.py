@@ -250,12 +250,17 @@ class General(WithArguments):
     called only if that cotangent is wanted. `push` receives one tangent for each of `args`, `None` where there is none.
 
     `together(*args)` → `(y, pull)` is for functions that do on their way what the pullback would do again: the order
-    that a sort finds. Reverse mode calls it instead of the function, on plain arrays only.
+    that a sort finds. Reverse mode calls it instead of the function, on plain arrays only; with `joins_all` on
+    anything, but only where a sweep is to come. `with_tangent(args, dots)` → `(y, y_dot)` is the same for forward mode.
     """
 
     pullback: Function
     pushforward: Function
     together: Function | None = None
+    with_tangent: Function | None = None
+    joins_all: bool = False
+    # Whether results may be views of arguments.
+    gives_views: bool = True
     # Whether a sweep may run the pull twice; a user's own is run once.
     repeatable: bool = True
     # What a user has declared of the pattern of his own.

@@ -113,14 +113,22 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
         i = positions[operand.slot]
         primals[i] = _replaced(primals[i], operand.path, operand.traced.primal)
     pull = None
-    if type(rule) is General and rule.together is not None and level.records and type(primals[0]) is np.ndarray:
+    y_dot = None
+    if type(rule) is General and rule.with_tangent is not None and level.pushes:
+        before = Binding(rule, None, tuple(primals), kwargs, positions)
+        y, y_dot = before.value_and_push(active, [operand.traced.link for operand in active])
+    elif (
+        type(rule) is General
+        and rule.together is not None
+        and (level.is_swept if rule.joins_all else level.records and type(primals[0]) is np.ndarray)
+    ):
         y, pull = rule.together(*primals, **kwargs)
     else:
         y = rule.function(*primals, **kwargs)
     if type(y) is not np.ndarray and issubclass(type(y), np.ndarray):
         y = of_numpy(y)
     _check_not_cut(rule, y, active)
-    binding = Binding(rule, y, tuple(primals), kwargs, positions, pull)
+    binding = Binding(rule, y, tuple(primals), kwargs, positions, pull, y_dot)
     if len(active) == 1 and not active[0].path:
         views = _views(binding, active[0])
         if views is not None:
@@ -159,8 +167,8 @@ def _views(binding: Binding, operand: Operand) -> Any:
     x: Any = operand.traced
     if type(y) is np.float64:
         return None
-    if isinstance(binding.rule, General) and not binding.rule.repeatable:
-        return None  # a user's own function, which says itself what its derivative is
+    if isinstance(binding.rule, General) and not (binding.rule.repeatable and binding.rule.gives_views):
+        return None  # (not repeatable:) a user's own function, which says itself what its derivative is
     if type(y) is not np.ndarray and type(y) not in HANDLES and not isinstance(y, tuple | list):
         return None
     i = binding.positions[operand.slot]
@@ -242,7 +250,7 @@ def _call_elementwise(rule: Elementwise, args: tuple[Any, ...], kwargs: dict[str
 class Binding:
     """One call of a function with a rule: its result and its arguments as the highest level sees them."""
 
-    __slots__ = ("args", "kwargs", "made_with_y", "positions", "rule", "y")
+    __slots__ = ("args", "kwargs", "made_with_y", "positions", "pushed_with_y", "rule", "y")
 
     def __init__(
         self,
@@ -252,6 +260,7 @@ class Binding:
         kwargs: dict[str, Any],
         positions: tuple[int, ...],
         made_with_y: Callable[[Any], tuple[Any, ...]] | None = None,
+        pushed_with_y: Any = None,
     ) -> None:
         self.rule = rule
         self.y = y
@@ -260,6 +269,8 @@ class Binding:
         self.positions = positions
         # The pull, where the function was computed together with it.
         self.made_with_y = made_with_y
+        # The tangent, where the function was computed together with that.
+        self.pushed_with_y = pushed_with_y
 
     def pull(self, slots: set[int]) -> Callable[[Any], tuple[Any, ...]]:
         """`pull(y_bar)` → one cotangent (or a function that computes it) for each differentiable argument.
@@ -291,6 +302,8 @@ class Binding:
     def push(self, dots: list[Any]) -> Any:
         """The tangent of the result, from one tangent for each differentiable argument (None where there is none)."""
         rule, function = self.rule, self.rule.function
+        if self.pushed_with_y is not None:
+            return self.pushed_with_y
         if isinstance(rule, General):
             return rule.pushforward(self.y, *self.args, **self.kwargs)(*dots)
         if isinstance(rule, Multilinear):
@@ -300,6 +313,13 @@ class Binding:
         for i, dot in zip(self.positions, dots, strict=True):
             args[i] = _zeros_tree(args[i]) if dot is None else dot
         return function(*args, **self.kwargs)
+
+    def value_and_push(self, active: list[Operand], tangents: list[Any]) -> tuple[Any, Any]:
+        """The result and its tangent, by a rule that has them together."""
+        assert isinstance(self.rule, General)
+        assert self.rule.with_tangent is not None
+        with np.errstate(all="ignore"):
+            return self.rule.with_tangent(self.args, self.tangents(active, tangents))  # type: ignore[no-any-return]
 
     def replaced(self, args: tuple[Any, ...], operand: Operand, value: Any) -> tuple[Any, ...]:
         """Arguments with another value in the place of an operand."""

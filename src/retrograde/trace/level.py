@@ -38,6 +38,8 @@ class Level:
 
     Attributes:
         records: whether this is reverse mode, where operations append nodes.
+        is_swept: whether it records for a sweep that a transform is going to make.
+        pushes: whether this is forward mode, where the link of a value is its tangent.
         calls_hooks: whether its cotangents pass through hooks.
         varies: whether its values stand for those of every run, so that nothing may be decided by them (see
             undecided.py).
@@ -53,6 +55,8 @@ class Level:
     __slots__ = ("__weakref__", "append", "borrowed", "depth", "hooks", "lines", "number", "quick", "repeatable")
 
     records = False
+    is_swept = False
+    pushes = False
     calls_hooks = False
     varies = False
     maps = False

@@ -1,0 +1,228 @@
+"""The programs of a function for one set of argument types, made when they are first asked for, or found on disk."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from retrograde.compiler import kept
+from retrograde.compiler.form import Type
+from retrograde.compiler.settings import Settings
+from retrograde.trace.interception import originals
+
+if TYPE_CHECKING:
+    from retrograde.compiler.derivatives import Derivative, Role
+    from retrograde.compiler.examples import Loop, Weights
+    from retrograde.compiler.lower.function import Lowered
+    from retrograde.compiler.options import Options
+
+# The passes are imported where they are used: what is kept on disk needs none of them.
+
+Wanted = frozenset[int] | None
+"""Numbers of leaves of the arguments; None for all that have derivatives."""
+
+
+class Which(NamedTuple):
+    """One of the programs of derivatives.py.
+
+    Attributes:
+        kind, order: J or T, and the number of directions.
+        careful: with products in which zero times infinity is zero.
+        wanted: the leaves whose cotangents are wanted; None for all.
+        along: for each direction the leaves in which it is not zero; None for all.
+        lanes: how many values it takes at once of what the `mapped` roles stand for.
+    """
+
+    kind: str
+    order: int
+    careful: bool = False
+    wanted: Wanted = None
+    along: tuple[Wanted, ...] = ()
+    lanes: int = 1
+    mapped: frozenset[Role] = frozenset()
+
+    @property
+    def before(self) -> Which:
+        """The program of which this is the derivative along the last direction."""
+        return self._replace(order=self.order - 1, along=self.along[: self.order - 1])
+
+    @property
+    def of_one_lane(self) -> Which:
+        return self._replace(lanes=1, mapped=frozenset())
+
+
+class Finished(NamedTuple):
+    """A program as it is compiled, with what has to be known to call it.
+
+    Attributes:
+        name, text: of the function that was written.
+        roles, params: what its parameters stand for, and their names.
+        results: what its results stand for.
+        types: of the results.
+        written: the array parameters that it writes into.
+        reached: the inputs from which a path leads to a result.
+    """
+
+    name: str
+    text: str
+    roles: tuple[Role, ...]
+    params: tuple[str, ...]
+    results: tuple[Role, ...]
+    types: tuple[Type, ...]
+    written: frozenset[str]
+    reached: frozenset[str]
+
+
+class Interface(NamedTuple):
+    """What a caller of the function has to know.
+
+    Attributes:
+        params, types: the names and types of the leaves of the arguments.
+        structure: that of the result, with types as leaves.
+        result_types: those of the leaves of the result.
+        written: the leaves that the function writes into.
+        constants: the arrays from outside of the function.
+    """
+
+    params: tuple[str, ...]
+    types: tuple[Type, ...]
+    structure: Any
+    result_types: tuple[Type, ...]
+    written: tuple[int, ...]
+    constants: tuple[Any, ...]
+
+
+class Variant:
+    """The programs of a function for one set of argument types.
+
+    Args:
+        lower: makes the program of the function itself.
+        key: under which its results are kept on disk; None where they are not.
+        settings: those of the user.
+    """
+
+    def __init__(
+        self, lower: Callable[[], Lowered], options: Options | None, key: str | None, settings: Settings
+    ) -> None:
+        self._lower = lower
+        self._options = options
+        self.key = key
+        self.settings = settings
+        self.programs: dict[Which, Derivative] = {}
+        self.finished: dict[Which, Finished] = {}
+        self.natives: dict[Which, Callable[..., Any]] = {}
+        self._weights: dict[tuple[Which, frozenset[Role]], Weights | None] = {}
+        self.loops: dict[tuple[Which, Loop], Callable[..., Any]] = {}
+
+    # --- made or found -------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def interface(self) -> Interface:
+        return self._found_or_made("interface", self._interface)  # type: ignore[no-any-return]
+
+    def program(self, which: Which) -> Finished:
+        """J or T of some order (see derivatives.py), written out."""
+        if which not in self.finished:
+            self.finished[which] = self._found_or_made(which, lambda: self._finished(which))
+        return self.finished[which]
+
+    def key_of(self, part: Any) -> str | None:
+        return None if self.key is None else kept.key_of(self.key, part)
+
+    def _found_or_made(self, part: Any, make: Callable[[], Any]) -> Any:
+        key = self.key_of(part)
+        found = None if key is None else kept.load(key)
+        if found is None:
+            with originals():  # rules are written down by NumPy's own functions, whatever transform is running
+                found = make()
+            if key is not None:
+                kept.save(key, found)
+        return found
+
+    # --- made ----------------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def lowered(self) -> Lowered:
+        with originals():
+            return self._lower()
+
+    @functools.cached_property
+    def options(self) -> Options:
+        from retrograde.compiler.options import Options
+
+        return self._options or Options()
+
+    @functools.cached_property
+    def j0(self) -> Derivative:
+        from retrograde.compiler import derivatives
+
+        return derivatives.primal(self.lowered, self.options.passes)
+
+    def derived(self, which: Which) -> Derivative:
+        """The program in the form, from which others are derived."""
+        from retrograde.compiler import derivatives
+
+        if (which.kind, which.order) == ("J", 0):
+            return self.j0
+        if which not in self.programs and which.lanes > 1:
+            made = derivatives.laned(self.derived(which.of_one_lane), which.mapped, which.lanes)
+            assert made is not None, "the weights say that there can be lanes"
+            self.programs[which] = made
+        if which not in self.programs:
+            options = replace(self.options, careful=which.careful or self.options.careful)
+            if which.order == 0:
+                made = derivatives.pullback(self.j0, options, which.wanted)
+            else:
+                along = which.along[which.order - 1] if which.along else None
+                made = derivatives.tangent(self.derived(which.before), which.order - 1, options, along)
+            self.programs[which] = made
+        return self.programs[which]
+
+    def weights(self, which: Which, mapped: frozenset[Role]) -> Weights | None:
+        """What lanes of a program cost that differ in what some roles stand for; None where there can be none."""
+        if (which, mapped) not in self._weights:
+            made = self._found_or_made(("weights", which, mapped), lambda: (self._weighed(which, mapped),))
+            self._weights[which, mapped] = made[0]
+        return self._weights[which, mapped]
+
+    def _weighed(self, which: Which, mapped: frozenset[Role]) -> Weights | None:
+        from retrograde.compiler import derivatives, lanes
+
+        made = self.derived(which)
+        return lanes.weights(made.program, derivatives.seeds(made, mapped))
+
+    def _finished(self, which: Which) -> Finished:
+        from retrograde.compiler import derivatives
+        from retrograde.compiler.emit import emit
+
+        made = self.derived(which)
+        program = made.program
+        # A J writes into its arguments as the user wrote it (copies, except of the function itself).
+        vectormath = self.settings.vectormath and made is not self.j0
+        text = emit(derivatives.finished(made, self.options.passes, which.kind == "T", vectormath))
+        return Finished(
+            program.name,
+            text,
+            made.params,
+            tuple(program.params),
+            made.results,
+            tuple(derivatives.result_types(program)) if made.results else (),
+            frozenset(made.written),
+            program.reached,
+        )
+
+    def _interface(self) -> Interface:
+        from retrograde.compiler import derivatives
+
+        program, roles = self.j0.program, self.j0.params
+        leaves = [p for p, role in zip(program.params, roles, strict=True) if role[0] == "x"]
+        return Interface(
+            tuple(leaves),
+            tuple(program.types[p] for p in leaves),
+            self.lowered.structure,
+            tuple(derivatives.result_types(program)),
+            tuple(i for i, p in enumerate(leaves) if p in self.lowered.written),
+            self.lowered.constants,
+        )
