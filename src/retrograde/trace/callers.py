@@ -26,6 +26,8 @@ _ON_THE_WAY = frozenset(
         "interception",
         "mapped",
         "protocols",
+        "stand_ins",
+        "stand_ins_for_math",
         "write_functions",
     )
 )

@@ -15,7 +15,7 @@ from retrograde.trace.creation import contains_traced
 from retrograde.trace.culprit import WAYS_TO_WRITE, note_on
 from retrograde.trace.handle import HANDLES, Traced
 from retrograde.trace.interception import replace_in_globals
-from retrograde.trace.level import ACTIVE, CONTEXT, Level, begin, finish
+from retrograde.trace.level import ACTIVE, CONTEXT, Context, Level, begin, finish
 from retrograde.trace.packages import MIXED
 
 P = ParamSpec("P")
@@ -29,9 +29,8 @@ def run(level: Level, work: Callable[[], Any], f: Callable[..., Any], leaves: di
         leaves: parameters that the level takes for its own leaves, by identity.
     """
     context = CONTEXT.get()
-    inside = context._replace(
-        levels=(*context.levels, level), leaves=context.leaves | leaves if leaves else context.leaves
-    )
+    running, ignored, suspended, known = context
+    inside = Context((*running, level), ignored, suspended, known | leaves if leaves else known)
     try:
         CONTEXT.set(inside)
         begin(level)
