@@ -1,8 +1,9 @@
 """Functions of arrays for `rule_speed`: each as users call it, and its gradient as a person would write it in NumPy.
 
 The gradients by hand are what one would write for speed who knows the function and nothing else: formulas share what
-they can, temporaries are written to again, every result is an array of its own. They take no care of what our rules do:
-ties, zeros, NaN and infinities.
+they can, temporaries are written to again, every result is an array of its own. Elements that
+tie share their cotangent equally, which is the convention; of zeros, NaN and infinities they take no care, as our rules
+do.
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ class Race:
 
 
 TAIL = "the slope keeps its digits in the tails, where 1 - y² loses them: they are looked for and computed again"
-TIES = "what ties shares the cotangent, and has to be looked for: a comparison or two of all elements"
 RANGE = "zeros, overflow and underflow are looked for, where the quick formula fails: two passes or more"
 TO_THE_LAST_BIT = "the value is NumPy's to the last bit, whose squares are summed in pairs; by hand it is a dot product"
 
@@ -91,7 +91,11 @@ def elementwise_races(n: int) -> list[Race]:
 
     def clip(x: Any, w: Any) -> Gradient:
         value = np.vdot(np.clip(x, -1.0, 1.0), w)
-        return value, w * ((x > -1.0) & (x < 1.0))
+        x_bar = w * ((x > -1.0) & (x < 1.0))
+        tied = (x == -1.0) | (x == 1.0)
+        if tied.any():
+            x_bar[tied] = 0.5 * w[tied]
+        return value, x_bar
 
     def cube(x: Any, w: Any) -> Gradient:
         value = np.vdot(x**3, w)
@@ -129,6 +133,9 @@ def elementwise_races(n: int) -> list[Race]:
     def maximum(x: Any, y: Any, w: Any) -> Gradient:
         value = np.vdot(np.maximum(x, y), w)
         x_bar = w * (x > y)
+        tied = x == y
+        if tied.any():
+            x_bar[tied] = 0.5 * w[tied]
         return value, x_bar, w - x_bar
 
     def where(x: Any, y: Any, w: Any) -> Gradient:
@@ -173,14 +180,14 @@ def elementwise_races(n: int) -> list[Race]:
         Race("sqrt", lambda xp, x: xp.sqrt(x), sqrt, (x,), w),
         Race("square", lambda xp, x: xp.square(x), square, (x,), w),
         Race("abs", lambda xp, x: xp.abs(x), absolute, (signed,), w),
-        Race("clip", lambda xp, x: xp.clip(x, -1.0, 1.0), clip, (signed,), w, more=TIES),
+        Race("clip", lambda xp, x: xp.clip(x, -1.0, 1.0), clip, (signed,), w),
         Race("x ** 3", lambda xp, x: x**3, cube, (x,), w),
         Race("x ** y", lambda xp, x, y: x**y, power, (x, y), w, more=RANGE),
         Race("add", lambda xp, x, y: x + y, add, (x, y), w),
         Race("subtract", lambda xp, x, y: x - y, subtract, (x, y), w),
         Race("multiply", lambda xp, x, y: x * y, multiply, (x, y), w),
         Race("divide", lambda xp, x, y: x / y, divide, (x, y), w),
-        Race("maximum", lambda xp, x, y: xp.maximum(x, y), maximum, (signed, other), w, more=TIES),
+        Race("maximum", lambda xp, x, y: xp.maximum(x, y), maximum, (signed, other), w),
         Race("where", lambda xp, x, y: xp.where(mask, x, y), where, (x, y), w, torch_where),
         Race("hypot", lambda xp, x, y: xp.hypot(x, y), hypot, (x, y), w),
         Race("arctan2", lambda xp, x, y: xp.arctan2(x, y), arctan2, (signed, other), w, more=RANGE),
@@ -217,16 +224,18 @@ def reduction_races(n: int) -> list[Race]:
         return value, x_bar
 
     def largest(x: Any, w: Any) -> Gradient:
-        place = np.argmax(x)
+        value = np.max(x)
+        places = np.flatnonzero(x == value)
         x_bar = np.zeros_like(x)
-        x_bar[place] = 1.0
-        return x[place], x_bar
+        x_bar[places] = 1.0 / len(places)
+        return value, x_bar
 
     def largest_of_rows(x: Any, w: Any) -> Gradient:
-        rows, places = np.arange(len(x)), np.argmax(x, axis=1)
+        y = np.max(x, axis=1)
+        rows, places = np.nonzero(x == y[:, None])
         x_bar = np.zeros_like(x)
-        x_bar[rows, places] = w
-        return np.vdot(x[rows, places], w), x_bar
+        x_bar[rows, places] = (w / np.bincount(rows))[rows]
+        return np.vdot(y, w), x_bar
 
     def product(x: Any, w: Any) -> Gradient:
         value = np.prod(x)
@@ -275,9 +284,9 @@ def reduction_races(n: int) -> list[Race]:
              more=TO_THE_LAST_BIT),
         Race("std", lambda xp, x: xp.std(x), std, (x,), None, lambda torch, x: torch.std(x, correction=0),
              more=TO_THE_LAST_BIT),
-        Race("max", lambda xp, x: xp.max(x), largest, (signed,), None, more=TIES),
+        Race("max", lambda xp, x: xp.max(x), largest, (signed,), None),
         Race("max, axis=1", lambda xp, x: xp.max(x, axis=1), largest_of_rows, (matrix,), w_rows,
-             lambda torch, x: torch.amax(x, 1), more=TIES),
+             lambda torch, x: torch.amax(x, 1)),
         Race("prod", lambda xp, x: xp.prod(x), product, (near_one,), None),
         Race("norm", lambda xp, x: xp.linalg.norm(x), norm, (signed,), None),
         Race("norm, axis=1", lambda xp, x: xp.linalg.norm(x, axis=1), norm_of_rows, (matrix,), w_rows,

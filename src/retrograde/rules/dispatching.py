@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
+from numpy import ndarray
 
 
 def dispatched(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -27,7 +27,7 @@ def _owner(args: tuple[Any, ...]) -> Any:
     owner: Any = None
     for x in args:
         # A subclass of ndarray inherits the protocol, which would call us again.
-        if issubclass(type(x), np.ndarray):
+        if issubclass(type(x), ndarray):
             continue
         found = _owner(x) if type(x) is tuple else x if hasattr(x, "__array_function__") else None
         if found is not None and (owner is None or found.__array_priority__ > owner.__array_priority__):

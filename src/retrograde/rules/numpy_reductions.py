@@ -302,14 +302,21 @@ def extreme_pullback(
 
 def _put_at(mask: np.ndarray[Any, Any], bar: Any, axis: Any) -> Any:
     """`np.where(mask, bar, 0)` for a mask with one element in each reduction, whose places are found quickly."""
-    axes = range(mask.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    if len(axes) == 1 and is_plain(bar):
-        x_bar = np.zeros(mask.shape, np.result_type(bar))
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    if not is_plain(bar) or len(axes) > 1:
+        places = np.flatnonzero(mask)
+        values = np.broadcast_to(bar, mask.shape)[np.unravel_index(places, mask.shape)]
+        return np.reshape(scatter(values, places, (mask.size,)), mask.shape)
+    x_bar = np.zeros(mask.shape, np.result_type(bar))
+    if axis is None:
+        place = np.argmax(mask)
+        x_bar.reshape(-1)[place : place + 1] = np.reshape(bar, -1)
+    elif axes[0] in (-1, mask.ndim - 1):
+        # One in each row, so that they come in the order of the results.
+        x_bar.reshape(-1)[np.flatnonzero(mask)] = bar.reshape(-1)
+    else:
         np.put_along_axis(x_bar, np.argmax(mask, axis=axes[0], keepdims=True), bar, axes[0])
-        return x_bar
-    places = np.array([np.argmax(mask)]) if axis is None else np.flatnonzero(mask)
-    values = np.broadcast_to(bar, mask.shape)[np.unravel_index(places, mask.shape)]
-    return np.reshape(scatter(values, places, (mask.size,)), mask.shape)
+    return x_bar
 
 
 def extreme_pushforward(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from retrograde.rules.lengths import over_length
+from retrograde.rules.numpy_deviations import freedom_lost, is_one_line, scaled_pull, variance
 from retrograde.rules.numpy_reductions import count, is_plain, kept, masked
 from retrograde.rules.points import call, complex_, real
 from retrograde.rules.products import conj, somewhere, times, times_own
@@ -165,8 +166,31 @@ _SCATTERS = [
     call(real(-1, 1, 2, 3), axis=1, where=_MASK, ddof=0.5, keepdims=True),
 ]
 
-general(np.var, pullback=var_pullback, pushforward=var_pushforward, at=_SCATTERS)
-general(np.std, pullback=std_pullback, pushforward=std_pushforward, at=_SCATTERS)
+
+def var_together(a: Any, axis: Any = None, dtype: Any = None, **given: Any) -> Any:
+    if not is_one_line(a, axis, dtype, given):
+        y = np.var(a, axis, dtype, **given)
+        return y, var_pullback(y, a, axis, dtype, **given)
+    ddof = freedom_lost(given)
+    # The cotangent of a loss is one, so that there is nothing left to multiply by.
+    y, _, slope = variance(a, ddof, 2 / (a.size - ddof))
+    return y, scaled_pull(slope, 1.0)
+
+
+def std_together(a: Any, axis: Any = None, dtype: Any = None, **given: Any) -> Any:
+    if not is_one_line(a, axis, dtype, given):
+        y = np.std(a, axis, dtype, **given)
+        return y, std_pullback(y, a, axis, dtype, **given)
+    ddof = freedom_lost(given)
+    square, mean, deviations = variance(a, ddof)
+    y = np.sqrt(square)
+    if not abs(mean) < 16 * y:  # as in `_std_parts`
+        deviations -= np.mean(deviations)
+    return y, scaled_pull(deviations, _inverse_length(y, 1 / (a.size - ddof))[()])
+
+
+general(np.var, pullback=var_pullback, pushforward=var_pushforward, together=var_together, at=_SCATTERS)
+general(np.std, pullback=std_pullback, pushforward=std_pushforward, together=std_together, at=_SCATTERS)
 
 
 # --- average and covariance ------------------------------------------------------------------------------------------

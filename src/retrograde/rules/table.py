@@ -252,6 +252,7 @@ class General(WithArguments):
     `together(*args)` → `(y, pull)` is for functions that do on their way what the pullback would do again: the order
     that a sort finds. Reverse mode calls it instead of the function, on plain arrays only; with `joins_all` on
     anything, but only where a sweep is to come. `with_tangent(args, dots)` → `(y, y_dot)` is the same for forward mode.
+    The pull may be `Spendable`.
     """
 
     pullback: Function
@@ -271,11 +272,30 @@ class General(WithArguments):
         return self.pullback
 
 
+class Spendable:
+    """A pull that keeps a large array, and the same for whoever calls it as the `last`: it may write over that array."""
+
+    __slots__ = ("last", "pull")
+
+    def __init__(self, pull: Callable[..., Any], last: Callable[..., Any]) -> None:
+        self.pull = pull
+        self.last = last
+
+    def __call__(self, y_bar: Any) -> Any:
+        return self.pull(y_bar)
+
+
 @dataclass(frozen=True, eq=False)
 class Composed(Rule):
     """A function whose `body` has the same value and consists of functions that have rules."""
 
     body: Function
+
+    @cached_property
+    def names(self) -> frozenset[str] | None:
+        """The names of the body's parameters; None where it takes keywords of any name."""
+        parameters = inspect.signature(self.body).parameters
+        return None if any(p.kind is p.VAR_KEYWORD for p in parameters.values()) else frozenset(parameters)
 
 
 @dataclass(frozen=True, eq=False)

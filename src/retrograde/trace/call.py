@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy import float64, ndarray
 
 from retrograde.errors import ConversionError, UnsupportedArgumentError
 from retrograde.rules.contractions import without_zero_products
@@ -120,12 +121,12 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
     elif (
         type(rule) is General
         and rule.together is not None
-        and (level.is_swept if rule.joins_all else level.records and type(primals[0]) is np.ndarray)
+        and (level.is_swept if rule.joins_all else level.records and type(primals[0]) is ndarray)
     ):
         y, pull = rule.together(*primals, **kwargs)
     else:
         y = rule.function(*primals, **kwargs)
-    if type(y) is not np.ndarray and issubclass(type(y), np.ndarray):
+    if type(y) is not ndarray and issubclass(type(y), ndarray):
         y = of_numpy(y)
     _check_not_cut(rule, y, active)
     binding = Binding(rule, y, tuple(primals), kwargs, positions, pull, y_dot)
@@ -165,11 +166,11 @@ def _views(binding: Binding, operand: Operand) -> Any:
     """The views that a call gives of its one traced operand, or None if the result has memory of its own."""
     y: Any = binding.y
     x: Any = operand.traced
-    if type(y) is np.float64:
+    if type(y) is float64:
         return None
     if isinstance(binding.rule, General) and not (binding.rule.repeatable and binding.rule.gives_views):
         return None  # (not repeatable:) a user's own function, which says itself what its derivative is
-    if type(y) is not np.ndarray and type(y) not in HANDLES and not isinstance(y, tuple | list):
+    if type(y) is not ndarray and type(y) not in HANDLES and not isinstance(y, tuple | list):
         return None
     i = binding.positions[operand.slot]
     whole = binding.args[i]
@@ -188,7 +189,7 @@ def _views(binding: Binding, operand: Operand) -> Any:
     def read() -> Any:
         return x.level.apply(binding, [operand])
 
-    if isinstance(binding.rule, General) and (type(y) is np.ndarray or type(y) in VIEWS):
+    if isinstance(binding.rule, General) and (type(y) is ndarray or type(y) in VIEWS):
         # A rule that refuses an argument does so where it gives a view, too.
         binding.rule.pullback(y, *binding.args, **kwargs)
     if shares_memory(y, whole):
@@ -202,12 +203,12 @@ def _views(binding: Binding, operand: Operand) -> Any:
 
 def _known(rule: Composed, kwargs: dict[str, Any]) -> dict[str, Any]:
     """The keywords that the body of a rule knows; those that only say None are left out."""
-    parameters = inspect.signature(rule.body).parameters
-    if not kwargs or any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+    names = rule.names if kwargs else None
+    if names is None:
         return kwargs
     known = {}
     for name, value in kwargs.items():
-        if name in parameters:
+        if name in names:
             known[name] = value
         elif value is not None and value is not np._NoValue:  # type: ignore[attr-defined]
             raise UnsupportedArgumentError(
@@ -234,7 +235,7 @@ def _call_elementwise(rule: Elementwise, args: tuple[Any, ...], kwargs: dict[str
     active = tuple(type(x) in HANDLES and x.level is level for x in args)
     primals = [x.primal if is_active else kept(x, level) for x, is_active in zip(args, active, strict=True)]
     y = rule.function(*primals)
-    if type(y) is not np.ndarray and issubclass(type(y), np.ndarray):
+    if type(y) is not ndarray and issubclass(type(y), ndarray):
         y = of_numpy(y)
     values = {"y": y, **dict(zip("abc", primals, strict=False))}
     links = [x.link for x, is_active in zip(args, active, strict=True) if is_active]
@@ -469,7 +470,7 @@ def _map_tree(function: Callable[[Any], Any], tree: Any) -> Any:
 
 
 def _like_tree(tree: Any) -> Any:
-    if type(tree) is np.ndarray or type(tree) in HANDLES:
+    if type(tree) is ndarray or type(tree) in HANDLES:
         return Like(tree.shape, like_of(tree)[1])
     return _map_tree(lambda x: Like(np.shape(x), like_of(x)[1]), tree)
 
@@ -480,7 +481,7 @@ def _zeros_tree(tree: Any) -> Any:
 
 def _kept_tree(keep: Callable[[Any], Any], tree: Any) -> Any:
     """An argument as nodes keep it; a list is copied, whatever it holds."""
-    if type(tree) is np.ndarray or type(tree) in HANDLES:
+    if type(tree) is ndarray or type(tree) in HANDLES:
         return keep(tree)
     if isinstance(tree, list | tuple):
         return rebuilt(tree, [_kept_tree(keep, item) for item in tree])

@@ -6,7 +6,7 @@ import sys
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from numpy import ndarray
 
 from retrograde.trace.callers import Statement, frame_of_operator, is_calling, statement_of
 from retrograde.trace.handle import HANDLES, Traced, make
@@ -28,7 +28,7 @@ class ConstantLevel(Level):
         self.number = int  # nothing counts nodes here
 
     def follow(self, y: Any, node: Node) -> Any:
-        if type(y) is np.ndarray and node[1].rule is not None:
+        if type(y) is ndarray and node[1].rule is not None:
             # The caller is a generated function.
             return of_constants(y, node[1].rule.function.__name__, sys._getframe(2))
         return y
@@ -73,7 +73,7 @@ def writable(array: Any, frame: FrameType | None, *names: str) -> Any:
     if (
         not context.levels
         or (context.ignored and ignored_depth(context) >= 0)
-        or type(array) is not np.ndarray
+        or type(array) is not ndarray
         or array.dtype.kind not in ("fc" if batch_of(context) is None else "fciub")
     ):
         return array
@@ -95,7 +95,7 @@ def of_constants(y: Any, name: str, start: FrameType | None = None) -> Any:
         parts = [of_constants(part, name, start) for part in y]
         # A named tuple (`np.linalg.eigh`) takes them one by one.
         return type(y)(*parts) if hasattr(y, "_fields") else type(y)(parts)
-    if type(y) is not np.ndarray or y.dtype.kind not in "fc":
+    if type(y) is not ndarray or y.dtype.kind not in "fc":
         return y
     context = CONTEXT.get()
     if context.levels and not (context.ignored and ignored_depth(context) >= 0):

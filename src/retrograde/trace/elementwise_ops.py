@@ -37,6 +37,7 @@ from retrograde.trace.ops import (
 _ARGUMENTS = ("a", "b", "c")
 
 
+@cache
 def residuals(rule: Elementwise, active: tuple[bool, ...]) -> tuple[str, ...]:
     """The names that the partials of the active operands need: `y`, and `a`, `b`, `c` for the operands."""
     needed: set[str] = set()

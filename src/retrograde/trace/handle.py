@@ -12,6 +12,7 @@ import abc
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import generic, ndarray
 
 from retrograde.trace.attributes import Attributes
 from retrograde.trace.conversions import Conversions
@@ -54,7 +55,7 @@ class Traced(Attributes, Conversions):
 
     def lent(self) -> Any:
         """The plain value of a constant, for others to keep: they see later writes, as those of NumPy do."""
-        if type(self.primal) is not np.ndarray:
+        if type(self.primal) is not ndarray:
             return self.primal
         from retrograde.trace.memory import lend  # which needs this class
 
@@ -152,7 +153,7 @@ def like_of(x: Any) -> tuple[tuple[int, ...], Any]:
     """The shape and the dtype of a cotangent for `x`: its own, or float64 for integers."""
     x = plain(x)
     kind = type(x)
-    if kind is np.ndarray or isinstance(x, np.generic) or kind in HANDLES:
+    if kind is ndarray or isinstance(x, generic) or kind in HANDLES:
         dtype = x.dtype
         return x.shape, dtype if dtype.kind in "fc" else FLOAT64
     return (), COMPLEX128 if kind is complex else FLOAT64

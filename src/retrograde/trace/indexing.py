@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy import float64, ndarray
 
 from retrograde.errors import MutationError
 from retrograde.rules import numpy_indexing
@@ -25,9 +26,9 @@ def getitem(x: Any, key: Any) -> Any:
     """`x[key]` for a key of any kind that NumPy knows; a view where NumPy gives one."""
     if type(key) is int and type(x) is Traced:
         primal = x.primal
-        if type(primal) is np.ndarray:
+        if type(primal) is ndarray:
             y = primal[key]
-            if type(y) is np.float64:
+            if type(y) is float64:
                 # One number of a vector: the read that loops consist of.
                 level = x.level
                 node = (level.number(), READ_ONE, x.link, key, primal.shape)
@@ -52,7 +53,7 @@ def getitem(x: Any, key: Any) -> Any:
         path, base = (), x
         primal = base.primal
     y = primal[key]
-    if (type(y) is np.ndarray or type(y) in VIEWS) and shares_memory(y, primal):
+    if (type(y) is ndarray or type(y) in VIEWS) and shares_memory(y, primal):
         return view_of(x, operator.itemgetter(key), lambda: read_at(base, path, key, y), given)
     return read_at(base, path, key, y)
 
@@ -63,8 +64,8 @@ def read_at(x: Traced, path: Path, key: Any, y: Any) -> Any:
     if level is CONSTANT:
         # What is gathered of an array that the function made, it has made as well.
         if type(x) in MAPPED:
-            return constant_here(y) if type(y) is np.ndarray else y
-        return constant(y) if type(y) is np.ndarray and y.dtype.kind in "fc" else y
+            return constant_here(y) if type(y) is ndarray else y
+        return constant(y) if type(y) is ndarray and y.dtype.kind in "fc" else y
     node = (level.number(), READ, x.link, path, key, *like_of(x.primal))
     if level.quick:
         level.append(node)

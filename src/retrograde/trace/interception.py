@@ -8,7 +8,8 @@ user's source (does not reach what it calls). See docs/decisions.
 
 Most transforms read a few attributes of NumPy and none of `math`; to put a hundred functions in their places and back
 would cost more than their arithmetic. So a module only gets another class at first, which answers for the functions,
-and the functions themselves when it has been asked often (`_Module`).
+and the functions themselves when it has been asked often (`_Module`). What our own code asks for in every operation it
+has bound by name (`from numpy import ndarray`).
 """
 
 from __future__ import annotations
@@ -89,14 +90,6 @@ class _Module:
         self.asked = 0
         self.kind = self._class()
 
-    def begin(self) -> None:
-        self.asked = 0
-        if type(self.module) is ModuleType:
-            _set_class(self.module, self.kind)
-        else:
-            # Somebody else has given it a class of his own.
-            self.replace()
-
     def replace(self) -> None:
         """Replace the functions in the module itself, which is as fast as ever from now on."""
         names = self.names
@@ -105,21 +98,12 @@ class _Module:
         _replaced.append((names, before))
         names.update(self.table)
 
-    def resume(self) -> None:
-        """Ask again after a pause, as often as before."""
-        if type(self.module) is ModuleType:
-            _set_class(self.module, self.kind)
-
     def settle(self) -> None:
         """`replace`, unless another thread has done so, or ended the last transform."""
         with _settling:
             if type(self.module) is self.kind:
                 self.replace()
                 _set_class(self.module, ModuleType)
-
-    def end(self) -> None:
-        if type(self.module) is self.kind:
-            _set_class(self.module, ModuleType)
 
     def _class(self) -> type[ModuleType]:
         find, read = self.table.get, ModuleType.__getattribute__
@@ -165,6 +149,7 @@ _modules = [
     _Module(np.lib.stride_tricks, STRIDES),
 ]
 _found: dict[int, tuple[int, tuple[str, ...]]] = {}
+_is_on = False
 _thresholds: tuple[int, int, int] | None = None  # as they were before, while they are raised
 _PATIENT = 100_000  # allocations between two collections while a transform runs
 _submit = thread.ThreadPoolExecutor.submit
@@ -247,7 +232,10 @@ def _look_around() -> None:
 
 def install() -> None:
     """Take the functions over. Called when the first transform begins."""
-    uninstall()  # what an interrupt may have left of an earlier one
+    global _is_on, _thresholds
+    if _is_on:
+        uninstall()  # what an interrupt has left of an earlier one
+    _is_on = True
     _hand_contexts_on()
     _look_around()
     if options.intercept:
@@ -262,22 +250,27 @@ def install() -> None:
                 own.names.update(own.table)
             else:
                 _replace_names(own.names, tuple(own.before))
-        for module in _modules:
-            module.begin()
+        for switch in _modules:
+            switch.asked = 0
+            if type(switch.module) is ModuleType:
+                _set_class(switch.module, switch.kind)
+            else:
+                # Somebody else has given it a class of his own.
+                switch.replace()
     if "numba.core.dispatcher" in sys.modules:
         _let_numba_compile()
     # A growing tape is all alive: collections find nothing and cost as much as the program itself.
-    global _thresholds
     _thresholds = gc.get_threshold()
     gc.set_threshold(max(_thresholds[0], _PATIENT), *_thresholds[1:])
 
 
 def uninstall() -> None:
     """Put the originals back. Called when the last transform has ended."""
-    global _thresholds
+    global _is_on, _thresholds
     with _settling:
-        for module in _modules:
-            module.end()
+        for switch in _modules:
+            if type(switch.module) is switch.kind:
+                _set_class(switch.module, ModuleType)
         while _replaced:
             names, before = _replaced[-1]
             names.update(before)
@@ -285,6 +278,7 @@ def uninstall() -> None:
     if _thresholds is not None:
         gc.set_threshold(*_thresholds)
         _thresholds = None
+    _is_on = False
 
 
 @functools.cache
@@ -312,10 +306,10 @@ def _hand_contexts_on() -> None:
 def originals() -> Iterator[None]:
     """Put the originals back for a moment, for a compiler that looks functions up by their names."""
     with levels._switching, _settling:
-        asked = [module for module in _modules if type(module.module) is module.kind]
+        asked = [switch for switch in _modules if type(switch.module) is switch.kind]
         taken = [(names, {name: names[name] for name in before}) for names, before in _replaced]
-        for module in asked:
-            module.end()
+        for switch in asked:
+            _set_class(switch.module, ModuleType)
         for names, before in reversed(_replaced):
             names.update(before)
     try:
@@ -323,11 +317,11 @@ def originals() -> Iterator[None]:
     finally:
         with levels._switching, _settling:
             # Unless the last transform, of another thread, has ended meanwhile.
-            if _thresholds is not None:
+            if _is_on:
                 for names, table in taken:
                     names.update(table)
-                for module in asked:
-                    module.resume()
+                for switch in asked:
+                    _set_class(switch.module, switch.kind)
 
 
 def _let_numba_compile() -> None:

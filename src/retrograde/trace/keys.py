@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from retrograde.trace.handle import MAPPED, is_traced, plain
 from retrograde.trace.undecided import decide
@@ -32,7 +33,7 @@ def fixed_key(key: Any) -> Any:
         # An array without axes may be a bound, and change.
         if _BOUNDS.issuperset(map(type, bounds)):
             return key
-        return slice(*(bound.copy() if type(bound) is np.ndarray else bound for bound in bounds))
+        return slice(*(bound.copy() if type(bound) is ndarray else bound for bound in bounds))
     if isinstance(key, tuple):
         return tuple([fixed_key(k) for k in key])
     if is_traced(key):

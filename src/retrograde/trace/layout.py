@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from retrograde.trace.handle import example_of
 from retrograde.trace.structure import plain_tree
@@ -50,7 +51,7 @@ def _leaves(tree: Any) -> list[Any]:
 
 def _is_in_other_order(x: Any) -> bool:
     x = example_of(x)
-    return type(x) is np.ndarray and x.ndim > 1 and not x.flags.c_contiguous
+    return type(x) is ndarray and x.ndim > 1 and not x.flags.c_contiguous
 
 
 def _like(y: Any, model: Any, arguments: list[Any]) -> Any:

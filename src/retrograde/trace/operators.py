@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from retrograde.rules import find
 from retrograde.rules.numpy_arithmetic import POWER_OF_NUMBER
@@ -189,7 +190,7 @@ def _scope(rule: Elementwise, function: Callable[..., Any] | None) -> dict[str, 
 def is_float64(p: Any) -> bool:
     """Whether a value is float64 (or a Python number) below all levels that trace it."""
     value = plain(p)
-    return type(value) in NUMBERS or (type(value) is np.ndarray and value.dtype is FLOAT64)
+    return type(value) in NUMBERS or (type(value) is ndarray and value.dtype is FLOAT64)
 
 
 def is_plain_pair(p: Any, o: Any, both: bool) -> bool:
@@ -198,16 +199,16 @@ def is_plain_pair(p: Any, o: Any, both: bool) -> bool:
     A number goes with an array as well, unless `both` are differentiated: its cotangent is a sum.
     """
     a, b = plain(p), plain(o)
-    if type(a) is np.ndarray:
+    if type(a) is ndarray:
         if a.dtype is not FLOAT64:
             return False
-        return b.dtype is FLOAT64 and b.shape == a.shape if type(b) is np.ndarray else not both and type(b) in NUMBERS
+        return b.dtype is FLOAT64 and b.shape == a.shape if type(b) is ndarray else not both and type(b) in NUMBERS
     return type(a) in NUMBERS and type(b) in NUMBERS
 
 
 def operand(o: Any, p: Any) -> Any:
     """The other operand of a traced value with primal `p`, or NotImplemented: then Python asks that operand itself."""
-    if issubclass(type(o), np.ndarray):
+    if issubclass(type(o), ndarray):
         return of_numpy(o)
     if isinstance(o, np.generic | int | float | complex):
         return o

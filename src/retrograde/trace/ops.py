@@ -17,7 +17,7 @@ import numpy as np
 from retrograde.errors import PullbackError
 from retrograde.rules.products import along, has_nan, is_finite, over, unbroadcast
 from retrograde.rules.products import times as times_masked
-from retrograde.rules.table import Elementwise
+from retrograde.rules.table import Elementwise, Spendable
 from retrograde.trace.handle import FLOAT64, HANDLES, like_of, plain, shape_of
 
 Pull = Callable[[Any, tuple[Any, ...], Any], None]
@@ -326,6 +326,17 @@ def _count_in_slot(slots: list[Any]) -> int:
     return getrefcount(held)
 
 
+def _count_node(cotangents: Any, node: tuple[Any, ...], y_bar: Any) -> tuple[int, int]:
+    pull, _targets = node[-2:]
+    return getrefcount(node), getrefcount(pull)
+
+
+def _popped() -> tuple[int, int]:
+    nodes = [(object(), object())]
+    return _count_node(None, nodes.pop(), _count_named())
+
+
+_POPPED, _IN_NODE = _popped()
 _TEMPORARY = _count_temporary(np.zeros(1) + 0)
 SPENT = _count_named()
 _IN_SLOT = _count_in_slot([np.zeros(1)])
@@ -358,6 +369,8 @@ def general_op(parents: int, repeatable: bool = True) -> Op:
 
 def general_pull(cotangents: Any, node: tuple[Any, ...], y_bar: Any) -> None:
     pull, targets = node[-2:]
+    if type(pull) is Spendable and getrefcount(node) == _POPPED and getrefcount(pull) == _IN_NODE:
+        pull = pull.last
     bars = pull(y_bar)
     if not isinstance(bars, tuple) or len(bars) not in targets.counts:
         raise PullbackError(

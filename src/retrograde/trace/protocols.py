@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from retrograde.errors import MissingRuleError, UnsupportedArgumentError
 from retrograde.rules.table import RULES, NoGradient
@@ -190,7 +191,7 @@ def _of_constants(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 def _is_new(y: Any, given: Any) -> bool:
     """Whether the arrays of a result have memory of their own; seldom one is an argument as it came."""
-    if type(y) is np.ndarray:
+    if type(y) is ndarray:
         return not _touches(given, y, y.base is not None)
     if not isinstance(y, list | tuple):
         return True
@@ -203,7 +204,7 @@ def _touches(tree: Any, array: Any, is_part: bool) -> bool:
         return any(_touches(part, array, is_part) for part in tree)
     if tree is array:
         return True
-    if type(tree) is not np.ndarray or not (is_part or tree.base is not None):
+    if type(tree) is not ndarray or not (is_part or tree.base is not None):
         return False
     return np.may_share_memory(tree, array)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
+from numpy import float64, ndarray
 
 from retrograde.errors import EndedError, user_location
 from retrograde.trace.call import Binding, Operand, distribute
@@ -56,7 +56,7 @@ class RecordingLevel(Level):
         if self.lines is not None:
             self.lines[node[0]] = user_location()
         y = binding.y
-        if type(y) is np.float64 or type(y) is np.ndarray or not isinstance(y, tuple | list):
+        if type(y) is float64 or type(y) is ndarray or not isinstance(y, tuple | list):
             return make(y, node, self)
 
         def output(position: int, value: Any) -> Any:

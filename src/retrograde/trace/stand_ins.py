@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 from numpy.polynomial import polyutils
 
 from retrograde.rules.numpy_indexing import take_body
@@ -50,7 +51,7 @@ def replaces(module: Any, name: str, table: Table, makes: bool = False) -> Calla
             if not levels.ACTIVE:
                 return original(*args, **kwargs)  # where it was bound by name
             made = replacement(original, *args, **kwargs)
-            if makes and type(made) is np.ndarray:
+            if makes and type(made) is ndarray:
                 return writable(made, sys._getframe(1), name)
             if module is np and type(made) in HANDLES and made.level.depth >= 0 and calling_frame(name) is None:
                 # Compiled code takes what it gets for an array; the original refuses the traced value.
@@ -295,7 +296,7 @@ def _taking_lists(
         if kwargs and count is None:
             kwargs = {name: take(value) for name, value in kwargs.items()}
         y = original(*args, **kwargs)
-        if makes and type(y) is np.ndarray and y.base is None:
+        if makes and type(y) is ndarray and y.base is None:
             return writable(y, sys._getframe(1), original.__name__)
         return y
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy import float64, ndarray
 
 from retrograde.errors import MutationError
 from retrograde.trace.constant import CONSTANT, released
@@ -137,9 +138,9 @@ def view_of(x: Any, step: Step, read: Callable[[], Any], key: Any = None) -> Any
 
 def shares_memory(part: Any, whole: Any) -> bool:
     """Whether `part`, computed of `whole`, is a view of it; for traced values of a lower level: a View."""
-    if type(part) is np.ndarray:
+    if type(part) is ndarray:
         base = part.base
-        if base is None or type(whole) is not np.ndarray:
+        if base is None or type(whole) is not ndarray:
             return False
         # Some views (windows, broadcasts) have a base of another kind.
         return base is whole or base is whole.base or np.may_share_memory(part, whole)
@@ -184,7 +185,7 @@ def kept(x: Any, level: Level) -> Any:
     Small arrays are copied. Large ones are made read-only until the function has ended, if its sweep follows at once;
     so is the array that they are a view of, and parts of a larger one are copied, since others may write to the rest.
     """
-    if type(x) is not np.ndarray:
+    if type(x) is not ndarray:
         return snapshot(x)
     if not level.records:
         # Nothing is kept but by views, which are taken again when they are read.
@@ -211,6 +212,6 @@ def settled(tree: Any) -> Any:
     kind = type(tree)
     if kind in VIEWS:
         return tree.reading()
-    if kind is Traced or kind is float or kind is np.ndarray or kind is np.float64:
+    if kind is Traced or kind is float or kind is ndarray or kind is float64:
         return tree
     return map_leaves(lambda leaf: released(leaf.reading() if type(leaf) in VIEWS else leaf), tree)

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy import float64, ndarray
 
 from retrograde.errors import MutationError
 from retrograde.rules.numpy_indexing import add_at, may_repeat, scatter
@@ -72,7 +73,7 @@ def write(x: Traced, path: Path, key: Any, value: Any) -> None:
         value = _as_set_aside(value)
     traced = is_traced(value)
     if traced:
-        if type(value.primal) is not np.float64 or type(x.primal) is not np.ndarray or x.primal.dtype is not FLOAT64:
+        if type(value.primal) is not float64 or type(x.primal) is not ndarray or x.primal.dtype is not FLOAT64:
             _check_castable(value, x)
         if value.level.depth > x.level.depth:
             _raise_to(x, value.level)
@@ -122,7 +123,7 @@ def _write_primal(x: Traced, path: Path, key: Any, value: Any) -> None:
         finally:
             x.primal = released(lower)
     else:
-        if type(lower) is not np.ndarray:
+        if type(lower) is not ndarray:
             # The sum of a sweep over an array without axes is a number.
             x.primal = np.array(lower)
         del lower
@@ -271,7 +272,7 @@ class Accumulator:
     def take(self, path: Path, key: Any) -> Any:
         """The elements at `follow(..., path)[key]`, which are zero afterwards."""
         contents = self.contents
-        if type(key) is int and not path and type(contents) is np.ndarray and contents.ndim == 1:
+        if type(key) is int and not path and type(contents) is ndarray and contents.ndim == 1:
             taken = contents[key]
             contents[key] = 0.0
             return taken
@@ -286,7 +287,7 @@ class Accumulator:
             path, key = _places(contents, path, key)
             part = follow(contents, path)
         taken = part[key]
-        if type(taken) is np.ndarray:
+        if type(taken) is ndarray:
             taken = taken.copy()
         part[key] = 0
         return taken
@@ -317,14 +318,14 @@ def _is_window(part: Any, whole: np.ndarray[Any, Any]) -> bool:
     """Whether a change of `part` changes `whole`: it is a view, and not of one element in many places."""
     if type(part) in MAPPED:
         part, whole = contents(part), contents(whole)
-    return type(part) is np.ndarray and part.flags.writeable and np.may_share_memory(part, whole)
+    return type(part) is ndarray and part.flags.writeable and np.may_share_memory(part, whole)
 
 
 def _add_into(x: np.ndarray[Any, Any], key: Any, value: Any) -> None:
     """`x[key] += value`, without the copy of the part onto itself that Python's statement ends with."""
     part = x[key]
     # Not every result with a base is a view of x: NumPy transposes what it gathers.
-    if type(part) is np.ndarray and np.may_share_memory(part, x):
+    if type(part) is ndarray and np.may_share_memory(part, x):
         np.add(part, value, out=part)
     else:
         x[key] += value
@@ -335,7 +336,7 @@ def _add_into(x: np.ndarray[Any, Any], key: Any, value: Any) -> None:
 
 def _read_pull(cotangents: Any, node: Node, y_bar: Any) -> None:
     _, _, link, path, key, shape, dtype = node
-    if cotangents[link[0]] is None and not path and type(y_bar) is np.ndarray and y_bar.dtype == dtype:
+    if cotangents[link[0]] is None and not path and type(y_bar) is ndarray and y_bar.dtype == dtype:
         cotangents[link[0]] = Accumulator(scatter(y_bar, key, shape))
         return
     Accumulator.at(cotangents, link[0], shape, dtype).add(path, key, y_bar)
@@ -344,8 +345,8 @@ def _read_pull(cotangents: Any, node: Node, y_bar: Any) -> None:
 def _read_subtract(cotangents: Any, node: Node, y_bar: Any) -> None:
     _, _, link, path, key, shape, dtype = node
     mine = Accumulator.at(cotangents, link[0], shape, dtype)
-    part = mine.contents[key] if not path and type(mine.contents) is np.ndarray and not may_repeat(key) else None
-    if type(part) is np.ndarray and np.may_share_memory(part, mine.contents):
+    part = mine.contents[key] if not path and type(mine.contents) is ndarray and not may_repeat(key) else None
+    if type(part) is ndarray and np.may_share_memory(part, mine.contents):
         np.subtract(part, y_bar, out=part)
     else:
         mine.add(path, key, -y_bar)
@@ -358,7 +359,7 @@ def _read_push(node: Node, y: Any) -> Any:
 def _read_one_pull(cotangents: Any, node: Node, y_bar: Any) -> None:
     _, _, link, key, shape = node
     held = cotangents[link[0]]
-    if type(held) is Accumulator and type(held.contents) is np.ndarray and type(y_bar) not in HANDLES:
+    if type(held) is Accumulator and type(held.contents) is ndarray and type(y_bar) not in HANDLES:
         held.contents[key] += y_bar
     else:
         Accumulator.at(cotangents, link[0], shape, FLOAT64).add((), key, y_bar)
@@ -376,7 +377,7 @@ def _set_pull(cotangents: Any, node: Node, y_bar: Any) -> None:
         # Of values that were written to one place the last stayed.
         is_last = places_of(key, np.shape(follow(mine.contents, path))).is_last(np.ndim(value_bar))
         value_bar = value_bar if is_last is None else value_bar * is_last
-    if shape or type(value_bar) is not np.float64:
+    if shape or type(value_bar) is not float64:
         # NumPy lets a value have axes of length 1 in front that the place does not have.
         shorter = shape[max(0, len(shape) - len(shape_of(value_bar))) :]
         value_bar = fit(value_bar, (shorter, dtype))
