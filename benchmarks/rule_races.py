@@ -1,9 +1,8 @@
 """Functions of arrays for `rule_speed`: each as users call it, and its gradient as a person would write it in NumPy.
 
 The gradients by hand are what one would write for speed who knows the function and nothing else: formulas share what
-they can, temporaries are written to again, every result is an array of its own. Elements that
-tie share their cotangent equally, which is the convention; of zeros, NaN and infinities they take no care, as our rules
-do.
+they can, temporaries are written to again, every result is an array of its own. Elements that tie share their
+cotangent equally, which is the convention; of zeros, NaN and infinities they do not take the care that our rules take.
 """
 
 from __future__ import annotations
@@ -232,9 +231,10 @@ def reduction_races(n: int) -> list[Race]:
 
     def largest_of_rows(x: Any, w: Any) -> Gradient:
         y = np.max(x, axis=1)
-        rows, places = np.nonzero(x == y[:, None])
+        places = np.flatnonzero(x == y[:, None])
+        rows = places // x.shape[1]
         x_bar = np.zeros_like(x)
-        x_bar[rows, places] = (w / np.bincount(rows))[rows]
+        x_bar.reshape(-1)[places] = (w / np.bincount(rows))[rows]
         return np.vdot(y, w), x_bar
 
     def product(x: Any, w: Any) -> Gradient:

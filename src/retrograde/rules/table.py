@@ -273,7 +273,7 @@ class General(WithArguments):
 
 
 class Spendable:
-    """A pull that keeps a large array, and the same for whoever calls it as the `last`: it may write over that array."""
+    """A pull that keeps a large array, and the same as the `last` one to be called, which may write over that array."""
 
     __slots__ = ("last", "pull")
 
