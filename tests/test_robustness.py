@@ -243,9 +243,10 @@ def test_a_signal_in_a_long_loop_is_an_interrupt():
 @contextlib.contextmanager
 def interrupt_after(seconds):
     """Ctrl-C in that many seconds."""
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    # The handler first: without one the signal ends the process.
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -213,3 +213,22 @@ def test_logaddexp_of_infinities() -> None:
     equal(pulled(np.logaddexp.reduce, [-inf, 0]), [0, 1])
     equal(pulled(np.logaddexp.reduce, [-inf, -inf]), [0, 0])
     equal(pulled(np.logaddexp.reduce, [inf, 0]), [1, 0])
+
+
+# --- extremes of large arrays ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1, (0, 2), (1, 2)])
+@pytest.mark.parametrize("ties", [False, True])
+def test_extremes_of_large_arrays_give_their_cotangent_to_those_who_hold_them(axis: Any, ties: bool) -> None:
+    x = np.random.default_rng(0).permutation(40 * 50 * 30).reshape(40, 50, 30) / 7.0
+    if ties:
+        x[3] = x[5] = 1e4
+    for a in (x, np.asfortranarray(x)):
+        for keepdims in (False, True):
+            y, back = pullback(lambda a, k=keepdims: np.max(a, axis=axis, keepdims=k), a)
+            y_bar = np.random.default_rng(1).standard_normal(np.shape(y))
+            kept = np.max(x, axis=axis, keepdims=True)
+            tied = x == kept
+            share = tied / np.sum(tied, axis=axis, keepdims=True)
+            np.testing.assert_allclose(back(y_bar)[0], share * np.reshape(y_bar, kept.shape), rtol=1e-15)

@@ -222,3 +222,45 @@ def test_values_without_nan_are_numpys() -> None:
             np.testing.assert_allclose(mine, numpys, rtol=1e-6)
             assert np.shape(mine) == np.shape(numpys)
         assert body(function, a.astype(np.float32)).dtype == np.float32
+
+
+# --- variances of large arrays, whose deviations are kept ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [32768, 65537, 262147])
+def test_the_variance_of_a_long_line_is_numpys_to_the_last_bit(n: int, dtype: Any) -> None:
+    rng = np.random.default_rng(n)
+    for mean in (0.0, -1e3):
+        x = (rng.standard_normal(n) * 3 + mean).astype(dtype)
+        for arguments in ({}, {"ddof": 1}, {"ddof": 0.5}, {"correction": 2}, {"axis": -1}, {"keepdims": True}):
+            for function in (np.var, np.std):
+                value = retrograde.pullback(lambda x, f=function, a=arguments: f(x, **a), x)[0]
+                want = function(x, **arguments)
+                np.testing.assert_array_equal(value, want, strict=True)
+
+
+def test_the_variance_of_a_long_line_has_the_slope_of_its_formula() -> None:
+    x = np.random.default_rng(0).standard_normal((300, 400)) + 5
+    deviations = x - np.mean(x)
+    close(retrograde.gradient(np.var, x)[0], 2 * deviations / x.size)
+    close(retrograde.gradient(lambda x: 3 * np.var(x, ddof=1), x)[0], 6 * deviations / (x.size - 1))
+    close(retrograde.gradient(lambda x: 3 * np.std(x), x)[0], 3 * deviations / (x.size * np.std(x)))
+    close(retrograde.gradient(lambda x: np.var(x) * np.std(x), x)[0], 3 * np.std(x) * deviations / x.size)
+    assert not np.any(retrograde.gradient(np.std, np.full(10**5, 0.1))[0])
+    assert not np.any(retrograde.gradient(lambda x: np.var(x) * 0.0, x)[0])
+    v = np.random.default_rng(1).standard_normal(x.shape)
+    second = retrograde.jvp(lambda x: retrograde.gradient(np.var, x)[0], (x,), (v,))[1]
+    close(second, 2 * (v - np.mean(v)) / x.size)
+
+
+def test_the_pull_of_a_long_line_can_be_repeated_and_gives_an_array_of_its_own() -> None:
+    x = np.random.default_rng(0).standard_normal(10**5)
+    for function in (np.var, np.std):
+        back = retrograde.pullback(function, x)[1]
+        first = back(1.0)[0]
+        kept = first.copy()
+        first += 1
+        equal(back(1.0)[0], kept)
+        close(back(2.0)[0], 2 * kept)
+        equal(back(1.0)[0], kept)

@@ -10,6 +10,7 @@ import pickle
 import sys
 import textwrap
 import threading
+import types
 from math import atan2, exp
 from math import sin as sine
 
@@ -329,6 +330,98 @@ def test_nested_transforms_restore_at_the_end_of_the_outermost():
         return math.sin(x) + np.sum(np.array([x, 1.0]))
 
     close(gradient(f, 0.3)[0], math.cos(0.3) + 1)
+    assert snapshot() == BEFORE
+
+
+def ask_often():
+    return [getattr(np, name) for name in ("sin", "pi", "float64", "add", "exp", "ndarray") * 10]
+
+
+def test_functions_are_taken_over_however_often_the_module_is_asked():
+    def f(x):
+        before = np.array([x[0], 1.0])
+        ask_often()
+        [math.pi for _ in range(50)]
+        return np.sum(before) + np.sum(np.array([x[1], math.sin(x[2])]))
+
+    close(gradient(f, X)[0], [1.0, 1.0, math.cos(X[2])])
+    assert snapshot() == BEFORE
+
+
+def test_a_module_is_a_module_while_a_transform_runs():
+    def f(x):
+        assert isinstance(np, types.ModuleType)
+        assert np.__name__ == "numpy"
+        assert "array" in dir(np)
+        assert vars(math)["sin"] is math.sin
+        assert pickle.loads(pickle.dumps(np.linalg)) is np.linalg
+        with pytest.raises(AttributeError, match="nonsense"):
+            np.nonsense
+        from numpy import asarray, zeros  # noqa: F401
+
+        return np.sum(np.array([x, 1.0]))
+
+    assert gradient(f, 2.0) == (1.0,)
+    assert type(np) is types.ModuleType
+    assert snapshot() == BEFORE
+
+
+def test_what_is_set_in_a_module_while_a_transform_runs_is_seen_at_once_and_stays():
+    def f(x):
+        np.set_by_a_test = 3.0
+        math.set_by_a_test = np.array
+        assert math.set_by_a_test is np.array
+        del math.set_by_a_test
+        assert not hasattr(math, "set_by_a_test")
+        return x * np.set_by_a_test
+
+    try:
+        assert gradient(f, 2.0) == (3.0,)
+        assert np.set_by_a_test == 3.0
+        assert snapshot() == BEFORE
+    finally:
+        del np.set_by_a_test
+
+
+def test_a_module_of_a_class_of_its_own_keeps_it():
+    class Mine(types.ModuleType):
+        pass
+
+    np.linalg.__class__ = Mine
+    try:
+        a = np.eye(2)
+        close(gradient(lambda x: np.linalg.norm([x, 2.0 * x]), 1.0)[0], math.sqrt(5))
+        close(gradient(lambda x: np.linalg.det(a * x), 3.0)[0], 6.0)
+        assert type(np.linalg) is Mine
+    finally:
+        np.linalg.__class__ = types.ModuleType
+    assert snapshot() == BEFORE
+
+
+def test_threads_that_ask_while_transforms_begin_and_end_get_plain_results():
+    done = threading.Event()
+    wrong = []
+
+    def bystander():
+        while not done.is_set():
+            made = np.array([1.0, 2.0])
+            if type(made) is not np.ndarray or type(math.sin(1.0)) is not float or type(np.zeros(2)) is not np.ndarray:
+                wrong.append(made)
+
+    threads = [threading.Thread(target=bystander) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for often in [False, True] * 15:
+            f = lambda x, often=often: (
+                np.sum(np.array([x, math.sin(x)])) + np.sum([x, 1.0]) * len(ask_often() if often else ())
+            )
+            close(gradient(f, 0.3)[0], 1 + math.cos(0.3) + 60 * often)
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert not wrong
     assert snapshot() == BEFORE
 
 
