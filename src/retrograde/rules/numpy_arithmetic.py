@@ -8,7 +8,7 @@ import numpy as np
 
 from retrograde.rules.contractions import constant
 from retrograde.rules.lengths import over_length
-from retrograde.rules.numpy_reductions import is_normal, is_plain
+from retrograde.rules.numpy_reductions import is_normal, is_nowhere_zero, is_plain
 from retrograde.rules.points import call, real
 from retrograde.rules.products import has_nan, somewhere, times_own
 from retrograde.rules.table import Elementwise, applied, chained, composed, elementwise, multiple, one_over, overwriting
@@ -83,7 +83,7 @@ def power_of_number(a: Any, b: Any) -> Any:
 
 def power_in_exponent(y: Any, a: Any, b: Any) -> Any:
     """∂aᵇ/∂b = aᵇ·log a, where 0ᵇ stays 0 for b > 0; the same is said of the corner 0⁰."""
-    if is_plain(a) and np.all(a):
+    if is_plain(a) and is_nowhere_zero(a):
         return y * np.log(a)
     return y * np.log(np.where((a == 0) & (np.real(b) >= 0), 1.0, a))
 
@@ -100,7 +100,7 @@ elementwise(np.float_power, overwriting(power_in_base), power_in_exponent, at=[r
 
 def _cosine(y: Any, a: Any, may_write: bool = False) -> Any:
     """a / y, and 0 at the origin, where the length has a kink."""
-    if is_plain(y) and np.all(y):
+    if is_plain(y) and is_nowhere_zero(y):
         return np.divide(a, y, out=y) if may_write else a / y
     origin = y == 0
     return np.where(origin, 0.0, a / np.where(origin, 1.0, y))

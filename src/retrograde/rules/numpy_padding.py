@@ -98,6 +98,8 @@ def _widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
         for axis, width in pad_width.items():
             widths[axis] = width if isinstance(width, tuple) else (width, width)
         pad_width = widths
+    if type(pad_width) is int and pad_width >= 0:
+        return [(pad_width, pad_width)] * ndim
     pad_width = np.asarray(pad_width)
     if pad_width.dtype.kind != "i" and pad_width.size:
         raise TypeError("`pad_width` must be of integral type.")

@@ -50,7 +50,7 @@ def times_own(x_bar: Any, partial: Any) -> Any:
     ):
         return times(x_bar, partial)
     product = np.multiply(x_bar, partial, out=partial)
-    if np.all(x_bar) or not has_nan(product):
+    if (np.size(x_bar) < product.size and np.all(x_bar)) or not has_nan(product):
         return product
     return np.where(x_bar == 0, 0.0, product)
 

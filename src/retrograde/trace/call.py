@@ -189,10 +189,10 @@ def _views(binding: Binding, operand: Operand) -> Any:
     def read() -> Any:
         return x.level.apply(binding, [operand])
 
-    if isinstance(binding.rule, General) and (type(y) is ndarray or type(y) in VIEWS):
-        # A rule that refuses an argument does so where it gives a view, too.
-        binding.rule.pullback(y, *binding.args, **kwargs)
     if shares_memory(y, whole):
+        if isinstance(binding.rule, General):
+            # A rule that refuses an argument does so where it gives a view, too.
+            binding.rule.pullback(y, *binding.args, **kwargs)
         return view_of(x, step, read)
     if isinstance(y, list | tuple) and y and all(shares_memory(part, whole) for part in y):
         read_once = functools.cache(read)
