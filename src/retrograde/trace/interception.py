@@ -132,8 +132,9 @@ class _Module:
         return Module
 
 
-# As many reads as cost no more than to replace the functions of NumPy and to put them back.
-_OFTEN = 16
+# As many reads as cost less than to replace the functions of NumPy and to put them back. Each of them also makes Python
+# forget for a moment where in the module the attribute is, which loops over numbers feel.
+_OFTEN = 10
 # A finaliser may read an attribute while this is held.
 _settling = threading.RLock()
 
