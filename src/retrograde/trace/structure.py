@@ -187,6 +187,15 @@ class Inputs:
         self.structures: list[tuple[int, Any]] = []
         lifted = []
         for arg in args:
+            kind = type(arg)
+            if kind is float or (kind is np.ndarray and arg.dtype.kind in "fc"):
+                # As nearly all are.
+                leaf = lift(arg)
+                self.primals.append(arg)
+                self.leaves.append(leaf)
+                self.structures.append((1, None))
+                lifted.append(leaf)
+                continue
             primals, structure = flatten(arg)
             leaves = [lift(_bare(primal)) if is_variable(primal) else primal for primal in primals]
             self.primals += primals
