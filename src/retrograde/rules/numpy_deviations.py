@@ -17,7 +17,7 @@ from retrograde.rules.products import times
 from retrograde.rules.table import Spendable
 
 _LARGE = 2**18  # bytes
-_PIECE = 2**16  # elements; with their squares they fit into the cache of a core
+_PIECE = 2**15  # elements; with their squares they fit into the cache of a core
 
 
 def is_one_line(a: Any, axis: Any, dtype: Any, given: dict[str, Any]) -> bool:

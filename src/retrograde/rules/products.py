@@ -127,7 +127,7 @@ def is_finite(x: Any) -> bool:
 
 def unbroadcast(x_bar: Any, shape: tuple[int, ...]) -> Any:
     """Sum a cotangent over the axes along which an argument of `shape` was broadcast."""
-    have = x_bar.shape if type(x_bar) is np.ndarray else np.shape(x_bar)
+    have = np.shape(x_bar)
     if have == shape:
         return x_bar
     extra = len(have) - len(shape)
@@ -143,8 +143,6 @@ def size_of(shape: tuple[int, ...], axis: Any) -> int:
 
 def conj(x: Any) -> Any:
     """The complex conjugate; a real array is returned as it is, without the copy that `np.conj` makes."""
-    if type(x) is np.ndarray:
-        return np.conj(x) if x.dtype.kind == "c" else x
     return np.conj(x) if np.iscomplexobj(x) else x
 
 
