@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from retrograde.compiler.emit import emit
-from retrograde.compiler.form import FLOAT, Op, Program, Return
+from retrograde.compiler.form import FLOAT, Op, Program, Return, Type
 from retrograde.compiler.optimise.roots import powers_by_roots
 
 
@@ -38,3 +38,18 @@ def test_powers_with_halves_as_exponents_are_taken_by_roots(exponent, is_root):
     program.body = [Op("y", "**", ("x", exponent)), Return(("y",))]
     powers_by_roots(program)
     assert any(s.fn == "np.sqrt" for s in program.body if isinstance(s, Op)) is is_root
+
+
+@pytest.mark.parametrize("exponent", [-8, -3, -2, 2, 3, 5.0, 7, 8])
+def test_a_whole_power_of_complex_numbers_is_a_product(exponent):
+    program = Program("power", ["x"])
+    program.types |= dict.fromkeys("xy", Type("complex128"))
+    program.body = [Op("y", "**", ("x", exponent)), Return(("y",))]
+    powers_by_roots(program)
+    text = emit(program)
+    assert "**" not in text
+    names = {"np": np}
+    exec(text, names)
+    for x in np.random.default_rng(0).normal(size=(100, 2)) @ np.array([1, 1j]):
+        want = np.prod(np.full(int(abs(exponent)), x)) ** np.sign(exponent)
+        assert abs(names["power"](x)[0] - want) <= 30 * np.spacing(abs(want))

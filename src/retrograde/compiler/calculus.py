@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import At, Block, Op, Operand, Program, Statement, Type
+from retrograde.compiler.form import At, Block, Op, Operand, Program, Statement, Type, zero_of
 
 
 class Writer:
@@ -93,7 +93,8 @@ class Writer:
         made = self.made.get(partial)
         if made is not None and made.fn == "where" and not any(isinstance(a, str) for a in made.args[1:]):
             # A choice between constants is a choice between products.
-            return self.op("where", made.args[0], *(0.0 if a == 0 else self.times(g, a) for a in made.args[1:]))
+            zero = zero_of(self.program.type_of(g))
+            return self.op("where", made.args[0], *(zero if a == 0 else self.times(g, a) for a in made.args[1:]))
         if made is not None and made.fn == "neg":
             return self.op("neg", self.times(g, made.args[0]))
         if self.careful:

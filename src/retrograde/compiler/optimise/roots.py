@@ -1,6 +1,8 @@
 """Powers with half of an odd number as exponent by a square root: x^-1.5 = 1 / (x √x), some twenty times faster.
 
 Within 2 ulp of the power itself; infinities, zeros and NaN as C99 says. Part of `vectormath`.
+
+Small whole powers of complex numbers are products, a hundred times faster than by the logarithm.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 from retrograde.compiler.form import BOOL, FLOAT, Block, Op, Operand, Program
 
 LARGEST = 4.5  # products of so many factors overflow only where the power does
+LARGEST_WHOLE = 8
 
 
 def powers_by_roots(program: Program) -> None:
@@ -18,6 +21,8 @@ def powers_by_roots(program: Program) -> None:
                 setattr(s, f, of_block(getattr(s, f)))
             if isinstance(s, Op) and s.fn in ("**", "np.power") and is_by_root(program, s):
                 out += _by_root(program, s)
+            elif isinstance(s, Op) and s.fn in ("**", "np.power") and is_by_products(program, s):
+                out += _by_products(program, s)
             else:
                 out.append(s)
         return out
@@ -50,6 +55,34 @@ def _by_root(program: Program, s: Op) -> Block:
     # The root of -∞ is no number, its powers are.
     is_lowest = op("==", x, float("-inf"))
     made.append(Op(s.dst, "where", (is_lowest, 0.0 if exponent < 0 else float("inf"), product), at=s.at))
+    return made
+
+
+def is_by_products(program: Program, s: Op) -> bool:
+    base, exponent = s.args
+    if not isinstance(base, str) or not program.types[base].is_complex or program.types[base] != program.types[s.dst]:
+        return False
+    return type(exponent) in (int, float) and exponent == int(exponent) and 2 <= abs(exponent) <= LARGEST_WHOLE
+
+
+def _by_products(program: Program, s: Op) -> Block:
+    """By squaring."""
+    power, exponent = s.args
+    made: Block = []
+
+    def op(fn: str, *args: Operand) -> str:
+        name = program.new("t", program.types[s.dst])
+        made.append(Op(name, fn, args, at=s.at))
+        return name
+
+    product: Operand = None
+    rest = int(abs(exponent))
+    while rest:
+        if rest % 2:
+            product = power if product is None else op("*", product, power)
+        rest //= 2
+        power = op("*", power, power) if rest else power
+    made.append(Op(s.dst, "/", (1.0, product), at=s.at) if exponent < 0 else Op(s.dst, "id", (product,), at=s.at))
     return made
 
 
