@@ -62,7 +62,7 @@ def is_by_products(program: Program, s: Op) -> bool:
     base, exponent = s.args
     if not isinstance(base, str) or not program.types[base].is_complex or program.types[base] != program.types[s.dst]:
         return False
-    return type(exponent) in (int, float) and exponent == int(exponent) and 2 <= abs(exponent) <= LARGEST_WHOLE
+    return type(exponent) in (int, float) and float(exponent).is_integer() and 2 <= abs(exponent) <= LARGEST_WHOLE
 
 
 def _by_products(program: Program, s: Op) -> Block:
