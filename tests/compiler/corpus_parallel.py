@@ -118,3 +118,14 @@ def parallel_only_in_part(x):
     for i in prange(6):
         last = y[i] * x[0]
     return np.sum(y) * last
+
+
+@program(signed(4) + 1j * numbers(4), numbers(2) * (0.5 - 1j))
+def parallel_with_complex_numbers(z, w):
+    s = 0j
+    out = np.zeros(z.shape[0], np.complex128)
+    for i in prange(z.shape[0]):
+        t = z[i] * w[0] + w[1] * np.exp(1j * z[i].real)
+        out[i] = t * t
+        s += t
+    return abs(s) ** 2 + np.sum(out.imag)

@@ -52,7 +52,7 @@ NOT_EAGER = {
 THROUGH_NUMBA = (
     "elementary_functions branches_in_a_loop newton_in_a_while_loop triangular_loops return_from_nested_loops "
     "views_write_through reductions_with_axes masks_and_gathers swapped_buffers calls_of_helpers named_tuples mixture "
-    "matrix_that_changes_in_a_loop"
+    "matrix_that_changes_in_a_loop swapped_complex_buffers"
 ).split()
 
 

@@ -30,7 +30,7 @@ def kind_of(value: Any, name: str) -> Any:
         if value.dtype.name not in _DTYPES or not value.dtype.isnative:
             raise InputError(
                 f"the argument {name} is an array of dtype {value.dtype}, which compile does not take",
-                f"{name}.astype(float)",
+                f"{name}.astype({'complex' if value.dtype.kind == 'c' else 'float'})",
             )
         if value.ndim == 0:
             return Type(value.dtype.name)
