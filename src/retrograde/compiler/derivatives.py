@@ -77,6 +77,11 @@ def pullback(j0: Derivative, options: Options, wanted: Wanted = None) -> Derivat
     ]
     made = pullback_program(program, [p for _, p in inputs], f"{program.name}_pullback", options)
     arrays = [("x_bar", i) for i, p in inputs if program.types[p].is_array]
+    # Shadows of arrays that are written come in with the cotangents of their final contents.
+    shadows = made.params[len(j0.params) :]
+    made.zeros = frozenset(
+        bar for (_, i), bar in zip(arrays, shadows, strict=False) if program.params[i] not in written
+    )
     scalars = [("x_bar", i) for i, p in inputs if not program.types[p].is_array]
     types = result_types(program)
     seeds = [("y_bar", j) for j, t in enumerate(types) if t.is_inexact]
@@ -104,6 +109,9 @@ def tangent(d: Derivative, number: int, options: Options, along: Wanted = None) 
         else f"{program.name.removesuffix('_pushforward')}_pushforward"
     )
     made = tangent_program(program, [p for _, p in inputs], name, options.careful, options.passes)
+    tangents = made.params[len(program.params) :]
+    zeros = [dot for (_, p), dot in zip(inputs, tangents, strict=True) if p in program.zeros]
+    made.zeros = program.zeros.union(zeros)
     tidy(made, options.passes)
     types = result_types(program) if d.results else []
     dots = [("dot", number, role) for role, t in zip(d.results, types, strict=True) if t.is_inexact]

@@ -8,12 +8,21 @@ front.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
     from retrograde.compiler.derivatives import Role
+
+
+Room = Callable[[Any, Any, bool], Any]
+"""From a role, the contents that its array begins with, and whether these are zeros: an array to write into."""
+
+
+def new_array(role: Role, value: Any, is_zero: bool) -> Any:
+    return np.zeros(value.shape, value.dtype) if is_zero else np.array(value)
 
 
 class Examples(NamedTuple):
@@ -111,12 +120,30 @@ class Gathered:
         self.lanes = lanes
         self.found: dict[Role, Any] = {}
         self._shared: set[Role] = set()
+        self._in_place: set[tuple[Role, int]] = set()
 
     def place(self, role: Role, number: int) -> tuple[Role, int | None]:
         """The role of which a result of a group is an example, and which; None for what all examples share."""
         if role[0] == "lane":
             return role[2], number * self.lanes + role[1]
         return role, number if self.lanes == 1 and self.examples.reach(role) else None
+
+    def room(self, number: int) -> Room:
+        """Where the program of a group writes, so that it writes into the arrays of all."""
+
+        def room(role: Role, value: Any, is_zero: bool) -> Any:
+            base, place = self.place(role, number)
+            if place is None or place >= self.examples.size:
+                return new_array(role, value, is_zero)
+            if base not in self.found:
+                self.found[base] = np.zeros((self.examples.size, *np.shape(value)), value.dtype)
+            part = self.found[base][place]
+            if not is_zero or (base, place) in self._in_place:
+                part[...] = value
+            self._in_place.add((base, place))
+            return part
+
+        return room
 
     def add(self, number: int, results: dict[Role, Any]) -> None:
         """Take the results of a group."""
@@ -128,7 +155,7 @@ class Gathered:
                 continue
             if base not in self.found:
                 self.found[base] = np.empty((self.examples.size, *np.shape(value)), np.asarray(value).dtype)
-            if place < self.examples.size:
+            if place < self.examples.size and (base, place) not in self._in_place:
                 self.found[base][place] = value
 
     def all(self) -> dict[Role, Any]:

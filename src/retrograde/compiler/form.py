@@ -528,6 +528,7 @@ class Program:
         notes: what derivative passes decided, for `explain()`.
         reached: the inputs of a derivative program from which a path leads to a result.
         procedures: the programs that it calls, by name; one table for it and all of them.
+        zeros: arrays among the parameters that come in with zeros.
         effects: as a procedure, the positions of the parameters that it writes into.
     """
 
@@ -542,6 +543,7 @@ class Program:
         self.reached: frozenset[str] = frozenset()
         self.procedures: dict[str, Program] = {}
         self.effects: frozenset[int] = frozenset()
+        self.zeros: frozenset[str] = frozenset()
         self.sizes: set[str] = set()
         self._counts: dict[str, int] = {}
 
@@ -555,6 +557,7 @@ class Program:
         copy._counts = dict(self._counts)
         copy.procedures = dict(self.procedures)
         copy.effects = self.effects
+        copy.zeros = self.zeros
         return copy
 
     def procedure(self, name: str, of: str, effects: frozenset[int]) -> Program:

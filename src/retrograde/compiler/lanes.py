@@ -210,6 +210,7 @@ def in_lanes(program: Program, seeds: Collection[str], count: int) -> Laned | No
     lanes = _Lanes(made, dependence, count)
     first = next((s for s in walk(made.body) if isinstance(s, Return)), None)
     params, results = lanes.places(tuple(made.params)), lanes.places(first.values if first else ())
+    made.zeros = frozenset(name for p in program.zeros for (name,) in lanes.copies((p,)))
     made.params = [lanes.name(made.params[i], lane or 0) for i, lane in params]
     made.body = lanes.block(made.body)
     made.reached = program.reached

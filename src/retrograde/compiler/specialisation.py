@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from retrograde.compiler import kept, native
-from retrograde.compiler.examples import Examples, Gathered, Loop, lanes_for
+from retrograde.compiler.examples import Examples, Gathered, Loop, Room, lanes_for, new_array
 from retrograde.compiler.fingerprint import Fingerprint
 from retrograde.compiler.form import BROADCAST, NOTHING, SHORT, UNEQUAL, Known, Type
 from retrograde.compiler.settings import USUAL, Settings
@@ -195,7 +195,12 @@ class Specialisation:
         found = frozenset(i for i in self.inputs if given.get(("dot", number, ("x", i))) is not None)
         return None if found.issuperset(self.inputs) else found
 
-    def run(self, which: Which, given: dict[Role, Any]) -> dict[Role, Any]:
+    def run(self, which: Which, given: dict[Role, Any], room: Room = new_array) -> dict[Role, Any]:
+        """What the results of a program stand for, and the arrays that it writes.
+
+        Args:
+            room: gives the array that is to hold what the program writes, with the contents that it begins with.
+        """
         variant = self.variant(self.known(given))
         program = variant.program(which)
         self.note_sizes([given["x", i] for i in range(len(self.params))])
@@ -207,14 +212,13 @@ class Specialisation:
             if role[0] == "constant":
                 value = variant.interface.constants[role[1]]
             elif value is None:
-                value = self.zeros(role, given)
-            elif is_out:
-                value = np.array(value)
-            elif isinstance(value, np.ndarray) and value.ndim == 0:
+                # The room for what is written is made of zeros already.
+                value = self.zeros(role, given, in_one=is_out)
+            elif not is_out and isinstance(value, np.ndarray) and value.ndim == 0:
                 value = value[()]
             value = self.in_field(role, value)
             if is_out:
-                results[role] = value
+                value = results[role] = room(role, value, given.get(role) is None)
             args.append(value)
         try:
             values = self.native(variant, which)(*args)
@@ -227,7 +231,7 @@ class Specialisation:
                 self.stretches = True
             else:
                 raise
-            return self.run(which, given)
+            return self.run(which, given, room)
         results.update(zip(program.results, values or (), strict=True))
         return results
 
@@ -250,12 +254,12 @@ class Specialisation:
         gathered = Gathered(examples, which.lanes)
         groups, whole = -(-examples.size // which.lanes), examples.size // which.lanes
         done = 1
-        gathered.add(0, self.run(which, examples.group(given, 0, which.lanes)))
+        gathered.add(0, self.run(which, examples.group(given, 0, which.lanes), gathered.room(0)))
         if whole - done >= ENOUGH_FOR_A_LOOP:
             self.run_loop(which, given, examples, gathered, (done, whole))
             done = whole
         for number in range(done, groups):
-            gathered.add(number, self.run(which, examples.group(given, number, which.lanes)))
+            gathered.add(number, self.run(which, examples.group(given, number, which.lanes), gathered.room(number)))
         return gathered.all()
 
     def in_lanes(self, which: Which, given: dict[Role, Any], examples: Examples) -> Which:
@@ -294,10 +298,10 @@ class Specialisation:
                     place, value = "group", np.array(np.broadcast_to(value, (groups[1], *np.shape(value))))
                 else:
                     if base not in filled:
-                        begun = groups[0] * which.lanes
-                        value = value if base in examples.roles else np.broadcast_to(value, gathered.found[base].shape)
                         filled[base] = gathered.found[base]
-                        filled[base][begun:] = value[begun:]
+                        if given.get(base) is not None:
+                            begun = groups[0] * which.lanes
+                            filled[base][begun:] = value[begun:] if base in examples.roles else value
                     value = filled[base]
             elif base in examples.roles:
                 place = place or 0
@@ -341,15 +345,15 @@ class Specialisation:
             return value
         return np.asarray(value, type.dtype)[()]
 
-    def zeros(self, role: Role, given: dict[Role, Any]) -> Any:
-        """Zero for what a role stands for."""
+    def zeros(self, role: Role, given: dict[Role, Any], in_one: bool = False) -> Any:
+        """Zero for what a role stands for; `in_one`, of an array, in the memory of one element."""
         type = self.type_of(role)
         while role[0] in ("dot", "lane"):
             role = role[2]
         if type is not None and type.is_array:
             assert role[0] in ("x", "x_bar"), "an array of results has a cotangent of a known shape"
             like = given["x", role[1]]
-            return np.zeros(like.shape, like.dtype)
+            return np.broadcast_to(like.dtype.type(0), like.shape) if in_one else np.zeros(like.shape, like.dtype)
         return 0j if type is not None and type.is_complex else 0.0
 
     def check_overlaps(self, leaves: Leaves) -> None:

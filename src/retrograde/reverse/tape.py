@@ -44,10 +44,15 @@ def sweep(nodes: list[Node], start: Callable[[], Cotangents], leaves: list[int],
     with np.errstate(all="ignore"):
         cotangents = start()
         run_nodes(nodes, cotangents, careful=not repeatable)
-        if repeatable and any(_shows_nan(cotangents[leaf]) for leaf in leaves):
+        if repeatable and _has_other_products(nodes) and any(_shows_nan(cotangents[leaf]) for leaf in leaves):
             cotangents = start()
             run_nodes(nodes, cotangents, careful=True)
     return cotangents
+
+
+def _has_other_products(nodes: list[Node]) -> bool:
+    """Whether a careful sweep would do anything else: there are nodes that do not look after zeros themselves."""
+    return any(node[1].careful is not node[1].pull for node in nodes)
 
 
 def sweep_and_free(nodes: list[Node], cotangents: Cotangents) -> Cotangents:

@@ -13,6 +13,7 @@ roots.py        powers with halves as exponents become products with a square ro
 vectorise.py    elementary functions that are computed for several elements at once
 shift.py        no derivative is taken of the shift inside of a log-sum-exp
 counters.py     integers that count iterations become expressions of the loop's variable
+first_writes.py what is added to an element that is still zero is stored there
 accumulate.py   what a loop adds to one place is added up in a local variable
 parallel.py     loops over `prange` in parts, one for each thread; only where the user wants it
 outline.py      what each thread runs is a function of its own
@@ -27,6 +28,7 @@ from retrograde.compiler.optimise.accumulate import accumulate
 from retrograde.compiler.optimise.choose import choose
 from retrograde.compiler.optimise.counters import count_by_loops
 from retrograde.compiler.optimise.dead import drop_dead
+from retrograde.compiler.optimise.first_writes import store_first_writes
 from retrograde.compiler.optimise.forward import forward
 from retrograde.compiler.optimise.hoist import hoist
 from retrograde.compiler.optimise.outline import outline
@@ -51,6 +53,7 @@ PASSES = (
     "choose",
     "counters",
     "accumulate",
+    "first",
     "upward",
     "unsigned",
 )
@@ -101,7 +104,7 @@ def finish(program: Program, passes: Collection[str] = PASSES, vectormath: bool 
     """
     if vectormath:
         powers_by_roots(program)
-    _run(program, passes, (*FINISHING, "accumulate", "overwritten", "upward", "dead"), is_last=True)
+    _run(program, passes, (*FINISHING, "accumulate", "first", "overwritten", "upward", "dead"), is_last=True)
     if "parallel" in passes:
         outline(program)
     if vectormath:
@@ -137,5 +140,6 @@ _SIMPLE = {
     "choose": choose,
     "counters": count_by_loops,
     "accumulate": accumulate,
+    "first": store_first_writes,
     "upward": turn_upwards,
 }

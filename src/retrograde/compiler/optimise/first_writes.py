@@ -1,0 +1,177 @@
+"""What is added to an element that is still zero is stored there: the zero need not be read.
+
+Shadows of arguments come in as zeros, and so do arrays that are made as such. In the first loop that touches such an
+array, `x̄[i, 3] += v` finds a zero if no other iteration, and nothing before it in the same one, has touched
+that element.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from retrograde.compiler.alias import Memory
+from retrograde.compiler.form import (
+    Alloc,
+    Block,
+    Fill,
+    For,
+    Increase,
+    Load,
+    Op,
+    Program,
+    Reshaped,
+    Slice,
+    Statement,
+    Store,
+    View,
+    While,
+    blocks_of,
+    uses,
+    walk,
+)
+
+MOST = 100
+"""Loops that touch an array more often than this are not looked at."""
+
+
+class Access(NamedTuple):
+    """A statement that reads or writes one element.
+
+    Attributes:
+        block, place: where the statement stands.
+        element: the element, by axes: a number, a name, or None for what is not known.
+        loops: the loops around it, the outermost first.
+        branches: the blocks in which it stands, by the statement that holds them.
+    """
+
+    block: Block
+    place: int
+    element: tuple[Any, ...]
+    loops: tuple[For | While, ...]
+    branches: dict[int, int]
+
+    @property
+    def statement(self) -> Statement:
+        return self.block[self.place]
+
+
+def store_first_writes(program: Program) -> None:
+    _FirstWrites(program).of_block(program.body, set(program.zeros))
+
+
+class _FirstWrites:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.memory = Memory(program)
+        self.views = {s.dst: s for s in walk(program.body) if isinstance(s, View)}
+
+    def of_block(self, block: Block, zero: set[str]) -> None:
+        """Look at a block at whose start some arrays are zero."""
+        for s in list(block):
+            touched = zero & self.touched(s)
+            if isinstance(s, For):
+                for root in touched:
+                    self.of_loop(s, root)
+            zero -= touched
+            for inner in blocks_of(s):
+                self.of_block(inner, set())
+            if isinstance(s, Alloc) and s.zero:
+                zero.add(s.dst)
+            elif isinstance(s, Fill) and s.array == self.memory.root(s.array):
+                zero.add(s.array)
+
+    def touched(self, s: Statement) -> set[str]:
+        """The roots of the arrays that a statement, and what is nested in it, may read or write."""
+        return {
+            self.memory.root(name)
+            for x in walk([s])
+            if not isinstance(x, View) and not (isinstance(x, Op) and x.fn == "shape")
+            for name in uses(x)
+            if self.memory.is_array(name)
+        }
+
+    def of_loop(self, loop: For, root: str) -> None:
+        accesses: list[Access] = []
+        if not self.collect(loop.body, root, (loop,), {}, accesses) or len(accesses) > MOST:
+            return
+        for number, access in enumerate(accesses):
+            s = access.statement
+            if isinstance(s, Increase) and self.is_first(access, accesses[:number], accesses[number + 1 :]):
+                access.block[access.place] = Store(s.array, s.index, s.value, at=s.at)
+
+    def collect(
+        self, block: Block, root: str, loops: tuple[For | While, ...], branches: dict[int, int], found: list[Access]
+    ) -> bool:
+        """All accesses of an array in a block, in the order of the program; False where they are not all known."""
+        for place, s in enumerate(block):
+            if isinstance(s, Load | Store | Increase):
+                if self.memory.root(s.array) == root:
+                    found.append(Access(block, place, self.element_of(s.array, s.index), loops, branches))
+            elif blocks_of(s):
+                around = (*loops, s) if isinstance(s, For | While) else loops
+                for number, inner in enumerate(blocks_of(s)):
+                    if not self.collect(inner, root, around, branches | {id(s): number}, found):
+                        return False
+            elif root in self.touched(s) or root in self.memory.writes(s):
+                return False
+        return True
+
+    def element_of(self, array: str, index: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The index, in the root of a view, of an element of the view."""
+        found = list(index)
+        while array in self.views:
+            view = self.views[array]
+            array = view.array
+            if view.transposed:
+                found.reverse()
+                continue
+            if any(isinstance(i, Reshaped) for i in view.index):
+                return ()
+            inner = iter(found)
+            found = [
+                _shifted(i, next(inner)) if isinstance(i, Slice) else i
+                for i in view.index
+                if i is not None or next(inner) is None
+            ] + list(inner)
+        return tuple(i if isinstance(i, str) or (type(i) is int and i >= 0) else None for i in found)
+
+    def is_first(self, access: Access, before: list[Access], after: list[Access]) -> bool:
+        """Whether each execution of an access finds an element that nothing has touched before."""
+        if not all(isinstance(x, For) and self.counts_up(x) and x.var in access.element for x in access.loops):
+            return False
+        return all(
+            _are_apart(access, x) or (_meet_in_one_iteration(access, x) and _are_alternatives(access, x))
+            for x in before
+        ) and all(_are_apart(access, x) or _meet_in_one_iteration(access, x) for x in after)
+
+    def counts_up(self, loop: For) -> bool:
+        """Whether a loop's variable is not negative, so that different values are different places."""
+        return self.program.is_size(loop.low)
+
+
+def _shifted(part: Slice, index: Any) -> Any:
+    """The index in an axis of what is at an index in a slice of it."""
+    if part.step not in (None, 1):
+        return None
+    if part.low is None or part.low == 0:
+        return index
+    is_known = type(part.low) is int and type(index) is int and part.low > 0 and index >= 0
+    return part.low + index if is_known else None
+
+
+def _are_apart(a: Access, b: Access) -> bool:
+    """Whether two accesses never touch the same element."""
+    return any(type(i) is int and type(j) is int and i != j for i, j in zip(a.element, b.element, strict=False))
+
+
+def _meet_in_one_iteration(a: Access, b: Access) -> bool:
+    """Whether two accesses touch the same element only in the same iteration of all loops that are around both."""
+    common = [x for x, y in zip(a.loops, b.loops, strict=False) if x is y]
+    return all(
+        any(i == j == x.var for i, j in zip(a.element, b.element, strict=False)) for x in common if isinstance(x, For)
+    ) and not any(isinstance(x, While) for x in common)
+
+
+def _are_alternatives(a: Access, b: Access) -> bool:
+    """Whether two accesses stand in different branches of one statement."""
+    return any(b.branches.get(s, branch) != branch for s, branch in a.branches.items())
