@@ -22,6 +22,7 @@ def as_plain_python(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequ
         return native.load(text, name, title, None, names)
 
     monkeypatch.setattr(Specialisation, "_loaded", loaded)
+    monkeypatch.setattr(Specialisation, "_of_kernel", lambda *_: None)
     for compiled in vars(request.module).values():
         if isinstance(compiled, Compiled):
             monkeypatch.setattr(compiled, "_specialisations", {})

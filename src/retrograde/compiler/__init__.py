@@ -11,7 +11,8 @@ lower/         the syntax tree becomes the form (form.py): scalars, element loop
 optimise/      one pass a file; each keeps a program's meaning and can be switched off
 activity.py    what depends on the inputs and reaches the outputs
 pullback.py    the program of the pullback          tangent.py   the program of the derivative along a direction
-emit.py        the form becomes readable Python     native.py    numba compiles it
+emit.py        the form becomes readable Python     machine/     the form becomes LLVM's text
+native.py      numba compiles either
 compiled.py    the object that the user holds       bridge.py    the same as a primitive of the eager engine
 examples.py    many calls in one native loop        kept.py      what outlives the process, under a fingerprint.py
 explain.py     what a pullback keeps                segments.py  checkpoints of long loops

@@ -9,6 +9,7 @@ to compile.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -19,10 +20,19 @@ from numba.core.runtime.nrt import rtsys
 from retrograde.compiler.kept import folder
 
 
-def keep_code(dispatcher: Any, key: str) -> None:
-    """Let numba keep its code of a function under a key, which says all that the code depends on."""
+def keep_code(dispatcher: Any, key: str, prepare: Callable[[], None] | None = None) -> None:
+    """Let numba keep its code of a function under a key, which says all that the code depends on.
+
+    Args:
+        prepare: is called before numba compiles, as no code was kept.
+    """
     implementation = type("_Implementation", (_Implementation,), {"_locator_classes": [_locator(dispatcher, key)]})
-    dispatcher._cache = type("_Kept", (_Kept,), {"_impl_class": implementation})(dispatcher.py_func)
+    kept = type("_Kept", (_Kept,), {"_impl_class": implementation, "_prepare": staticmethod(prepare or _nothing)})
+    dispatcher._cache = kept(dispatcher.py_func)
+
+
+def _nothing() -> None:
+    pass
 
 
 def _locator(dispatcher: Any, key: str) -> Any:
@@ -59,7 +69,15 @@ class _Implementation(CompileResultCacheImpl):  # type: ignore[misc]
 class _Kept(FunctionCache):  # type: ignore[misc]
     """A cache that never breaks a call: what cannot be read is compiled, what cannot be written is not kept."""
 
+    _prepare: Any
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        found = self._found(sig, target_context)
+        if found is None:
+            self._prepare()
+        return found
+
+    def _found(self, sig: Any, target_context: Any) -> Any:
         kept: Any = self
         try:
             rtsys.initialize(target_context)

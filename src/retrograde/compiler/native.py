@@ -7,10 +7,9 @@ import hashlib
 import linecache
 import sys
 import types
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +20,9 @@ from retrograde.compiler.self_calls import jitted
 from retrograde.compiler.settings import Settings
 from retrograde.errors import InputError, MissingExtraError
 from retrograde.trace.interception import originals
+
+if TYPE_CHECKING:
+    from retrograde.compiler.machine.text import Kernel
 
 
 def numba() -> Any:
@@ -79,18 +81,50 @@ _OTHERS = ("comprehension", "reduction", "inplace_binop", "setitem", "numpy", "s
 _LOOPS_ONLY = {"prange": True, **dict.fromkeys(_OTHERS, False)}
 
 
-def derivative_decorator(settings: Settings, key: str | None) -> Callable[[Any], Any]:
+def load_kernel(
+    kernel: Kernel, name: str, params: Sequence[str], title: str, settings: Settings, key: str | None
+) -> Any:
+    """A function of numba's that calls a program which is there as LLVM's text.
+
+    What numba needs for compiling it is imported when there is no code of it on disk.
+    """
+    module: dict[str, Any] = {}
+
+    def prepare() -> None:
+        from retrograde.compiler.machine.kernel import callable_in_numba
+
+        if "special." in kernel.text:
+            teach_special()
+        module[inner] = callable_in_numba(kernel)
+
+    def decorate(function: types.FunctionType) -> Any:
+        nonlocal module
+        module = function.__globals__
+        return derivative_decorator(settings, key, prepare)(function) if function.__name__ == name else function
+
+    args = ", ".join(params)
+    inner = f"{name}_in_machine_code"
+    return load(f"def {name}({args}):\n    return {inner}({args})\n", name, title, decorate)
+
+
+def derivative_decorator(
+    settings: Settings, key: str | None, prepare: Callable[[], None] | None = None
+) -> Callable[[Any], Any]:
     """Derivative programs follow IEEE arithmetic: a division by zero is infinite and raises nothing.
 
     Args:
         key: what numba's code is kept under; None where it is not kept.
+        prepare: what has to be done before numba compiles.
     """
 
     def decorate(function: types.FunctionType) -> Any:
         parallel = settings.parallel and "prange" in function.__code__.co_names and _LOOPS_ONLY
-        made = numba().njit(function, error_model="numpy", fastmath=settings.fastmath, parallel=parallel)
-        if key is not None:
-            _keep(made, kept.key_of(key, function.__name__))
+        made = numba().njit(
+            function, error_model="numpy", fastmath=settings.fastmath, parallel=parallel, no_cfunc_wrapper=True
+        )
+        is_kept = key is not None and _keep(made, kept.key_of(key, function.__name__), prepare)
+        if prepare is not None and not is_kept:
+            prepare()
         return made
 
     return decorate
@@ -128,9 +162,13 @@ def primal_dispatcher(function: types.FunctionType, settings: Settings, key: str
     return Guarded(made, function.__name__)
 
 
-def _keep(dispatcher: Any, key: str) -> None:
-    with suppress(Exception):  # a version of numba that keeps its code in another way
-        import_module("retrograde.compiler.kept_code").keep_code(dispatcher, key)
+def _keep(dispatcher: Any, key: str, prepare: Callable[[], None] | None = None) -> bool:
+    """Keep numba's code on disk; whether that is possible."""
+    try:
+        import_module("retrograde.compiler.kept_code").keep_code(dispatcher, key, prepare)
+    except Exception:  # a version of numba that keeps its code in another way
+        return False
+    return True
 
 
 def teach(functions: tuple[types.FunctionType, ...]) -> None:
@@ -147,11 +185,16 @@ _jitable: set[types.FunctionType] = set()
 class Guarded:
     """A numba dispatcher that compiles with NumPy's own functions in place, also while a transform runs."""
 
-    __slots__ = ("dispatcher", "name", "seen")
+    __slots__ = ("dispatcher", "name", "otherwise", "seen")
 
-    def __init__(self, dispatcher: Any, name: str) -> None:
+    def __init__(self, dispatcher: Any, name: str, otherwise: Callable[[], Any] | None = None) -> None:
+        """
+        Args:
+            otherwise: makes a dispatcher for the same that takes more kinds of arguments.
+        """
         self.dispatcher = dispatcher
         self.name = name
+        self.otherwise = otherwise
         self.seen: set[Any] = set()
 
     def __call__(self, *args: Any) -> Any:
@@ -162,7 +205,10 @@ class Guarded:
             try:
                 result = self.dispatcher(*args)
             except numba().core.errors.NumbaError as error:
-                raise explained(error, self.name) from None
+                if self.otherwise is None:
+                    raise explained(error, self.name) from None
+                self.dispatcher, self.otherwise = self.otherwise(), None
+                return self(*args)
         self.seen.add(key)
         return result
 

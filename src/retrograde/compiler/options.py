@@ -22,6 +22,7 @@ class Options:
         checkpoint: the length of the segments of loops with a state (see segments.py); True for a root of the whole.
         lanes: how many directions or cotangents a program takes at once, where it can; None for what is likely to be
             best.
+        machine: numba takes programs as LLVM's text, where they can be written so; otherwise as Python.
     """
 
     careful: bool = False
@@ -32,3 +33,4 @@ class Options:
     passes: tuple[str, ...] = PASSES
     checkpoint: bool | int = False
     lanes: int | None = None
+    machine: bool = True

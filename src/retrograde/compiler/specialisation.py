@@ -130,8 +130,19 @@ class Specialisation:
     def native(self, variant: Variant, which: Which) -> Callable[..., Any]:
         if which not in variant.natives:
             made = variant.program(which)
-            variant.natives[which] = self._loaded(variant, which, made.text, made.name, self.title(which))
+            variant.natives[which] = self._of_kernel(variant, which, made) or self._of_text(variant, which, made)
         return variant.natives[which]
+
+    def _of_text(self, variant: Variant, which: Which, made: Finished) -> Any:
+        return self._loaded(variant, which, made.text, made.name, self.title(which))
+
+    def _of_kernel(self, variant: Variant, which: Which, made: Finished) -> Any:
+        """The program as numba takes it from its text for LLVM; None where it has none."""
+        if self.is_plain or made.kernel is None:
+            return None
+        key = variant.key_of(("kernel", which))
+        found = native.load_kernel(made.kernel, made.name, made.params, self.title(which), self.settings, key)
+        return native.Guarded(found, self.title(which), lambda: self._of_text(variant, which, made).dispatcher)
 
     def native_loop(self, variant: Variant, which: Which, loop: Loop) -> Callable[..., Any]:
         """The loop over groups of examples (see examples.py)."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from retrograde.compiler.derivatives import Derivative, Role
     from retrograde.compiler.examples import Loop, Weights
     from retrograde.compiler.lower.function import Lowered
+    from retrograde.compiler.machine.text import Kernel
     from retrograde.compiler.options import Options
 
 # The passes are imported where they are used: what is kept on disk needs none of them.
@@ -63,6 +64,7 @@ class Finished(NamedTuple):
         types: of the results.
         written: the array parameters that it writes into.
         reached: the inputs from which a path leads to a result.
+        kernel: the same program as LLVM's text, where it can be written.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Finished(NamedTuple):
     types: tuple[Type, ...]
     written: frozenset[str]
     reached: frozenset[str]
+    kernel: Kernel | None = None
 
 
 class Interface(NamedTuple):
@@ -196,12 +199,14 @@ class Variant:
     def _finished(self, which: Which) -> Finished:
         from retrograde.compiler import derivatives
         from retrograde.compiler.emit import emit
+        from retrograde.compiler.machine.text import kernel_of
 
         made = self.derived(which)
         program = made.program
         # A J writes into its arguments as the user wrote it (copies, except of the function itself).
         vectormath = self.settings.vectormath and made is not self.j0
-        text = emit(derivatives.finished(made, self.options.passes, which.kind == "T", vectormath))
+        finished = derivatives.finished(made, self.options.passes, which.kind == "T", vectormath)
+        text = emit(finished)
         return Finished(
             program.name,
             text,
@@ -211,6 +216,7 @@ class Variant:
             tuple(derivatives.result_types(program)) if made.results else (),
             frozenset(made.written),
             program.reached,
+            kernel_of(finished, self.settings.fastmath) if self.options.machine else None,
         )
 
     def _interface(self) -> Interface:

@@ -1,0 +1,284 @@
+"""The frame of a function in LLVM's text: its parameters, what its names stand for, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from retrograde.compiler.form import (
+    Add,
+    Alloc,
+    Block,
+    Copy,
+    For,
+    Operand,
+    Program,
+    Return,
+    Set,
+    Statement,
+    Swap,
+    Type,
+    While,
+    blocks_of,
+    defs,
+    uses,
+    walk,
+)
+from retrograde.compiler.machine.memory import ALL_ON_STACK, Array, Arrays
+from retrograde.compiler.machine.scalars import Called, Unwritable, kind, nothing
+from retrograde.compiler.optimise.unsigned import NonNegative
+
+
+class Shared(Protocol):
+    """What the functions of a text share."""
+
+    fast: str
+    called: dict[Any, Called]
+    allocators: set[tuple[str, int]]
+
+    def number(self, error: str, message: str) -> int: ...
+
+
+class Frame(Arrays):
+    """Writes what stands around the statements of a function."""
+
+    def __init__(self, program: Program, shared: Shared, is_main: bool) -> None:
+        super().__init__(shared.fast, shared.called)
+        self.program = program
+        self.shared = shared
+        self.allocators = shared.allocators
+        self.is_main = is_main
+        self.entry: list[str] = []
+        self.names: dict[str, str] = {}
+        self.arrays: dict[str, Array] = {}
+        self.slots: dict[str, Any] = {}
+        self.undo: list[tuple[dict[str, Any], str, Any]] = []
+        self.owned: dict[str, str] = {}
+        self.dense: set[str] = set()
+        self.on_stack = 0
+        self.room_on_stack = ALL_ON_STACK if is_main else 0
+        self.loops = 0
+        self.known = NonNegative(program)
+        everything = list(walk(program.body))
+        self.makers: dict[str, list[Statement]] = {}
+        for s in everything:
+            for name in defs(s):
+                self.makers.setdefault(name, []).append(s)
+        self.swapped = {n for s in everything if isinstance(s, Swap) for n in (*s.targets, *s.sources)}
+        if any(isinstance(s, Set | Add) and s.cell in program.params for s in everything):
+            raise Unwritable("a parameter that changes")
+        if any(not self.is_made_here(n) for n in self.swapped):
+            raise Unwritable("buffers of others change names")
+        self.escaping = self.swapped | _escaping(program)
+        self.types = tuple(program.types[p] for p in program.params)
+        self.results = tuple(program.result_types())
+        self.returned = frozenset(self._returned(everything))
+
+    def is_made_here(self, name: str) -> bool:
+        made = self.makers.get(name, ())
+        return bool(made) and all(isinstance(s, Alloc | Copy) for s in made)
+
+    def _returned(self, everything: Iterable[Statement]) -> list[str]:
+        """The arrays that are results: made here, once, and each returned once."""
+        found: list[str] = []
+        for s in everything:
+            if isinstance(s, Return):
+                names = [v for v in s.values if self.program.is_array(v)]
+                if names and not self.is_main:
+                    raise Unwritable("an array as the result of a call")
+                if len(names) > len(set(names)):
+                    raise Unwritable("an array that is returned twice")
+                found += names
+        if any(not self.is_made_here(n) or len(self.makers[n]) > 1 or n in self.swapped for n in found):
+            raise Unwritable("a result that is a part of another array")
+        return found
+
+    # --- what the writers of numbers and arrays ask ------------------------------------------------------------------
+
+    def type_of(self, x: Operand) -> Type:
+        return self.program.type_of(x)
+
+    def is_not_negative(self, x: Operand) -> bool:
+        return (isinstance(x, str) and self.program.types[x].kind == "u") or self.known.holds(x)
+
+    @property
+    def may_run_again(self) -> bool:
+        return self.loops > 0
+
+    def value(self, x: str) -> str:
+        if x in self.names:
+            return self.names[x]
+        if x in self.slots:
+            return self.new(f"load {kind(self.type_of(x))}, ptr {self.slots[x]}")
+        raise Unwritable(f"{x} before it has a value")
+
+    def array(self, name: str) -> Array:
+        if name in self.arrays:
+            return self.arrays[name]
+        if name not in self.slots:
+            raise Unwritable(f"{name} before it has a value")
+        pointer, dims, strides = self.slots[name]
+        read = tuple(self.new(f"load i64, ptr {d}") for d in dims)
+        where = self.new(f"load ptr, ptr {pointer}")
+        if self.is_made_here(name):
+            return Array(where, read, self.strides(read, self.type_of(name)), True)
+        return Array(where, read, tuple(self.new(f"load i64, ptr {s}") for s in strides), False)
+
+    def leave_if(self, test: str) -> None:
+        """Leave the function with the error whose number is noted."""
+        go_on = self.label("go")
+        self.write(f"br i1 {test}, label %exit, label %{go_on}")
+        self.begin(go_on)
+
+    # --- names -------------------------------------------------------------------------------------------------------
+
+    def define(self, name: str, text: str) -> None:
+        if name in self.escaping:
+            type = self.type_of(name)
+            if name not in self.slots:
+                self.slots[name] = self.slot(kind(type), nothing(type))
+            self.write(f"store {kind(type)} {text}, ptr {self.slots[name]}")
+        else:
+            self.bind(self.names, name, text)
+
+    def define_array(self, name: str, array: Array) -> None:
+        if name not in self.escaping:
+            self.bind(self.arrays, name, array)
+            return
+        if array.needs is not None:
+            array = array._replace(is_dense=False, needs=None)
+        if name not in self.slots:
+            n = range(len(array.dims))
+            self.slots[name] = (
+                self.slot("ptr", "null"),
+                [self.slot("i64", "0") for _ in n],
+                [self.slot("i64", "0") for _ in n],
+            )
+        pointer, dims, strides = self.slots[name]
+        self.write(f"store ptr {array.pointer}, ptr {pointer}")
+        for place, text in zip((*dims, *strides), (*array.dims, *array.strides), strict=True):
+            self.write(f"store i64 {text}, ptr {place}")
+
+    def bind(self, table: dict[str, Any], name: str, content: Any) -> None:
+        self.undo.append((table, name, table.get(name)))
+        table[name] = content
+
+    def forget(self, mark: int) -> None:
+        """Names that were bound since lose their meaning: where the text goes on, they may not have been computed."""
+        while len(self.undo) > mark:
+            table, name, before = self.undo.pop()
+            if before is None:
+                del table[name]
+            else:
+                table[name] = before
+
+    def cell(self, name: str) -> str:
+        if name not in self.slots:
+            type = self.type_of(name)
+            self.slots[name] = self.slot(kind(type), nothing(type))
+        slot: str = self.slots[name]
+        return slot
+
+    def block(self, block: Block) -> None:
+        raise NotImplementedError
+
+    # --- text --------------------------------------------------------------------------------------------------------
+
+    def label(self, what: str) -> str:
+        self.count += 1
+        return f"{what}{self.count}"
+
+    def begin(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+
+    def jump(self, label: str) -> None:
+        self.write(f"br label %{label}")
+
+    def text(self) -> str:
+        params: list[str] = []
+        alone = " noalias" if self.is_main else ""
+        for k, (name, type) in enumerate(zip(self.program.params, self.types, strict=True)):
+            if not type.is_array:
+                params.append(f"{kind(type)} %p{k}")
+                self.names[name] = f"%p{k}"
+                continue
+            dims = tuple(f"%p{k}.d{i}" for i in range(type.ndim))
+            strides = tuple(f"%p{k}.s{i}" for i in range(type.ndim))
+            given = tuple(f"%p{k}.g{i}" for i in range(type.ndim)) if self.is_main else strides
+            params += [f"ptr{alone} nocapture %p{k}", *(f"i64 {x}" for x in (*dims, *given))]
+            self.arrays[name] = Array(f"%p{k}", dims, strides, self.is_main, name)
+        params += [f"ptr noalias nocapture %r{j}" for j in range(len(self.results))]
+        self.block(self.program.body)
+        self.jump("exit")
+        head = (
+            "define weak_odr i32 @retrograde.main"
+            if self.is_main
+            else f"define internal i32 @{self.symbol(self.program.name)}"
+        )
+        return "\n".join(
+            [
+                f"{head}({', '.join(params)}) {{",
+                "  %status = alloca i32",
+                "  store i32 0, ptr %status",
+                *(strides_of(k) for k, t in enumerate(self.types) if t.is_array and self.is_main),
+                *self.entry,
+                *self.lines,
+                *self.ending(),
+                "}",
+            ]
+        )
+
+    def ending(self) -> list[str]:
+        """Where all paths end: give back the memory."""
+        lines = ["exit:"]
+        for k, (name, slot) in enumerate(self.owned.items()):
+            lines.append(f"  %o{k} = load ptr, ptr {slot}")
+            if name in self.returned:
+                lines += [
+                    f"  %o{k}.none = icmp eq ptr %o{k}, null",
+                    f"  br i1 %o{k}.none, label %o{k}.end, label %o{k}.free",
+                    f"o{k}.free:",
+                    f"  call void @NRT_MemInfo_release(ptr %o{k})",
+                    f"  br label %o{k}.end",
+                    f"o{k}.end:",
+                ]
+            else:
+                lines.append(f"  call void @retrograde.free(ptr %o{k})")
+        return [*lines, "  %found = load i32, ptr %status", "  ret i32 %found"]
+
+    @staticmethod
+    def symbol(procedure: str) -> str:
+        return f'"retrograde.main.{procedure}"'
+
+
+def strides_of(number: int) -> str:
+    """The place in the text where the strides of an array parameter are computed, given or known."""
+    return f"  ; strides of %p{number}"
+
+
+def _escaping(program: Program) -> set[str]:
+    """The names that are used where the text does not show that they were computed before."""
+    found: set[str] = set()
+    given = set(program.params)
+
+    def visit(block: Block, visible: set[str]) -> set[str]:
+        visible = set(visible)
+        for s in block:
+            if isinstance(s, While):
+                tested = visit(s.test, visible)
+                found.update(n for n in uses(s) if n not in tested)
+                visit(s.body, tested)
+                continue
+            found.update(n for n in uses(s) if n not in visible)
+            inner = visible | {s.var} if isinstance(s, For) else visible
+            for part in blocks_of(s):
+                visit(part, inner)
+            if not isinstance(s, For):
+                visible.update(defs(s))
+        return visible
+
+    visit(program.body, given)
+    return found - given
+
+
+__all__ = ["Frame", "strides_of"]

@@ -1,0 +1,122 @@
+"""The text of a program and of all that it calls, and what a caller has to know of it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from retrograde.compiler.form import Call, Program, Type, walk
+from retrograde.compiler.machine.frame import strides_of
+from retrograde.compiler.machine.memory import FREE, allocator_text
+from retrograde.compiler.machine.scalars import Called, Unwritable
+from retrograde.compiler.machine.statements import Function
+
+ERRORS = (
+    ("ValueError", "negative dimensions not allowed"),
+    ("MemoryError", "Allocation failed (probably too large)."),
+)
+"""The errors number 1 and 2; those of a program follow."""
+
+
+class Kernel(NamedTuple):
+    """A program as LLVM's text.
+
+    Attributes:
+        symbol: of the function. It takes each array as a pointer, its lengths and its strides, then numbers as they
+            are, and for each result a pointer to where it goes; it gives the number of an error, or 0.
+        text: all functions of it.
+        params, results: their types.
+        errors: what each number means, from 1.
+        called: the operations that numba has the code of.
+        dense: the positions of the array parameters that have to be dense.
+    """
+
+    symbol: str
+    text: str
+    params: tuple[Type, ...]
+    results: tuple[Type, ...]
+    errors: tuple[tuple[str, str], ...]
+    called: tuple[Called, ...]
+    dense: frozenset[int]
+
+
+def kernel_of(program: Program, fastmath: bool = False) -> Kernel | None:
+    """The text of a finished program; None if something in it has no text."""
+    try:
+        return _Text(program, fastmath).kernel()
+    except Unwritable:
+        return None
+
+
+class _Text:
+    """What the functions of a text share."""
+
+    def __init__(self, program: Program, fastmath: bool) -> None:
+        self.program = program
+        self.fast = " fast" if fastmath else ""
+        self.called: dict[Any, Called] = {}
+        self.allocators: set[tuple[str, int]] = set()
+        self.errors = list(ERRORS)
+
+    def number(self, error: str, message: str) -> int:
+        if (error, message) not in self.errors:
+            self.errors.append((error, message))
+        return self.errors.index((error, message)) + 1
+
+    def kernel(self) -> Kernel:
+        programs = [self.program]
+        for p in programs:
+            called = {s.fn: None for s in walk(p.body) if isinstance(s, Call)}
+            programs += [p.procedures[fn] for fn in called if p.procedures[fn] not in programs]
+        functions = [Function(p, self, is_main=p is self.program) for p in programs]
+        texts = [f.text() for f in functions]
+        main = functions[0]
+        texts += [allocator_text(*a) for a in sorted(self.allocators)]
+        texts += [FREE, *main.declarations(), *_DECLARED]
+        text = "\n".join(texts)
+        symbol = f"retrograde.{self.program.name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        return Kernel(
+            symbol,
+            text.replace("@retrograde.main", f'@"{symbol}"'),
+            main.types,
+            main.results,
+            tuple(self.errors),
+            tuple(self.called.values()),
+            frozenset(i for i, p in enumerate(self.program.params) if p in main.dense),
+        )
+
+
+def with_strides(kernel: Kernel, layouts: tuple[str, ...]) -> Kernel:
+    """The text for arrays of which those with the layout "C" are dense, as LLVM is to know."""
+    text = kernel.text
+    for k, (type, layout) in enumerate(zip(kernel.params, layouts, strict=True)):
+        if not type.is_array:
+            continue
+        lines = [f"  %p{k}.s{i} = add i64 %p{k}.g{i}, 0" for i in range(type.ndim)]
+        if layout == "C":
+            size = np.dtype(type.dtype).itemsize
+            lines = []
+            for i in reversed(range(type.ndim)):
+                product = f"mul i64 %p{k}.s{i + 1}, %p{k}.d{i + 1}" if lines else f"add i64 {size}, 0"
+                lines.append(f"  %p{k}.s{i} = {product}")
+        text = text.replace(strides_of(k) + "\n", "".join(f"{line}\n" for line in lines))
+    symbol = f"{kernel.symbol}.{''.join(layouts)}"
+    return kernel._replace(symbol=symbol, text=text.replace(f'@"{kernel.symbol}"', f'@"{symbol}"'))
+
+
+_DECLARED = (
+    "declare noalias ptr @NRT_Allocate(i64)",
+    "declare void @NRT_Free(ptr nocapture)",
+    "declare noalias ptr @NRT_MemInfo_alloc_aligned(i64, i32)",
+    "declare ptr @NRT_MemInfo_data(ptr)",
+    "declare void @NRT_MemInfo_release(ptr)",
+    "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
+    "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
+    "declare ptr @llvm.ptrmask.p0.i64(ptr, i64)",
+    "declare i64 @llvm.smax.i64(i64, i64)",
+    "declare i64 @llvm.smin.i64(i64, i64)",
+)
+
+__all__ = ["Kernel", "kernel_of", "with_strides"]
