@@ -230,5 +230,6 @@ def test_lanes_are_as_many_as_pay():
     assert lanes_for(cheap_to_share, 2) == 2
     assert lanes_for(cheap_to_share, 3) == 3
     assert lanes_for(cheap_to_share, 100) == 8
+    assert lanes_for(Weights(50.0, 50.0, 50, 20), 100) == 3
     assert lanes_for(Weights(1.0, 100.0, 10, 10), 100) == 1
     assert lanes_for(Weights(100.0, 10.0, 500, 10_000), 100) == 1

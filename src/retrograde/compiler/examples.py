@@ -90,6 +90,10 @@ class Weights(NamedTuple):
 
 COUNTS = (2, 3, 4, 8)
 LONGEST = 900
+"""So many statements a program of lanes may have: numba takes some 4 ms for one (570 in two lanes of bundle adjustment
+took 2 s with the function itself), so that these are four seconds."""
+GOOD_ENOUGH = 1.25
+"""Fewer lanes are taken that cost at most so many times as much, as each makes the program longer."""
 
 
 def lanes_for(found: Weights | None, examples: int) -> int:
@@ -104,7 +108,10 @@ def lanes_for(found: Weights | None, examples: int) -> int:
         return -(-examples // count) * (found.shared + count * found.lane)
 
     possible = [n for n in COUNTS if n <= examples and found.shared_length + n * found.lane_length <= LONGEST]
-    best = min(possible, key=time, default=1)
+    if not possible:
+        return 1
+    fastest = min(map(time, possible))
+    best = next(n for n in possible if time(n) <= GOOD_ENOUGH * fastest)
     return best if time(best) < 0.9 * examples * (found.shared + found.lane) else 1
 
 
