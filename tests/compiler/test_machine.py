@@ -91,6 +91,15 @@ def test_a_text_that_is_not_taken_leaves_the_python_text(monkeypatch):
     close(rg.grad(compiled)(x), np.cos(x))
 
 
+def test_a_numba_with_another_way_to_allocate_gets_the_python_text(monkeypatch):
+    from retrograde.compiler.machine import kernel
+
+    monkeypatch.setattr(kernel.llvm, "address_of_symbol", lambda _name: None)
+    compiled = rg.compile(lambda x: np.sum(x * x), cache=False)
+    x = np.linspace(0, 1, 5)
+    close(rg.grad(compiled)(x), 2 * x)
+
+
 def sum_until_negative(x):
     parts = np.empty(x.shape[0])
     total = 0.0

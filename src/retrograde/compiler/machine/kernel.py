@@ -183,6 +183,9 @@ def _add_text(kernel: Kernel, context: Any) -> None:
     module.name = kernel.symbol
     module.triple = library._final_module.triple
     module.verify()
+    for function in module.functions:
+        if function.name.startswith("NRT_") and llvm.address_of_symbol(function.name) is None:
+            raise TypingError(f"this version of numba has no {function.name}")
     library.add_llvm_module(module)
 
 
