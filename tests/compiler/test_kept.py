@@ -162,3 +162,25 @@ def test_keys_tell_values_apart_that_are_equal():
     values = (1, 1.0, True, np.float64(1), np.float32(1), np.ones(1), np.ones((1, 1)), (1,), "1", None, np.sin, X.dtype)
     assert len({Fingerprint(closing_over(value)).key for value in values}) == len(values)
     assert Fingerprint(closing_over(np.ones(2))).key == Fingerprint(closing_over(np.ones(2))).key
+
+
+RECURSION = """
+import numpy as np
+import retrograde as rg
+
+def power(x, n):
+    return 1.0 if n == 0 else x[0] * power(x, n - 1)
+
+@rg.compile
+def cube(x):
+    return power(x, 3)
+
+if __name__ == "__main__":
+    print(cube(np.array([2.0])), rg.gradient(cube, np.array([2.0]))[0].tolist())
+"""
+
+
+def test_functions_that_call_themselves_run_in_other_processes(project):
+    (project.path / "kept_energies.py").write_text(RECURSION)
+    for _ in range(2):
+        assert project.start().communicate()[0] == "8.0 [12.0]\n"

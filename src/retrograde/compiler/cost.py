@@ -8,6 +8,7 @@ from __future__ import annotations
 from retrograde.compiler.form import (
     Alloc,
     Block,
+    Call,
     Copy,
     Fill,
     For,
@@ -34,6 +35,7 @@ EXPENSIVE, MODERATE = 80.0, 4.0
 ALLOCATION = 40.0
 STACK = 8.0
 WHOLE = 2.0 * TRIPS**2
+CALL = 10.0 * TRIPS
 LARGE = 50 * TRIPS  # elements; arrays from here on do not stay in the cache
 FROM_MEMORY = 25.0
 
@@ -94,6 +96,8 @@ class _Costs:
             return self.size(s.array) * self.access(s.array)
         if isinstance(s, Whole):
             return WHOLE
+        if isinstance(s, Call):
+            return CALL
         if isinstance(s, Push | Pop | PopArray):
             return STACK
         return sum(map(self.of_block, blocks_of(s)))

@@ -530,6 +530,8 @@ class Program:
         procedures: the programs that it calls, by name; one table for it and all of them.
         zeros: arrays among the parameters that come in with zeros.
         effects: as a procedure, the positions of the parameters that it writes into.
+        adds: those of them that it only adds to.
+        is_faithful: as the pullback of a procedure, whether it leaves its parameters as the procedure does.
     """
 
     def __init__(self, name: str, params: list[str], taken: Iterable[str] = ()) -> None:
@@ -544,6 +546,8 @@ class Program:
         self.procedures: dict[str, Program] = {}
         self.effects: frozenset[int] = frozenset()
         self.zeros: frozenset[str] = frozenset()
+        self.adds: frozenset[int] = frozenset()
+        self.is_faithful = True
         self.sizes: set[str] = set()
         self._counts: dict[str, int] = {}
 
@@ -558,6 +562,7 @@ class Program:
         copy.procedures = dict(self.procedures)
         copy.effects = self.effects
         copy.zeros = self.zeros
+        copy.adds = self.adds
         return copy
 
     def procedure(self, name: str, of: str, effects: frozenset[int]) -> Program:

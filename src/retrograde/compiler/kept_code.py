@@ -15,6 +15,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.codegen import RuntimeLinker
 from numba.core.runtime.nrt import rtsys
 
 from retrograde.compiler.kept import folder
@@ -62,8 +63,11 @@ def _locator(dispatcher: Any, key: str) -> Any:
 
 class _Implementation(CompileResultCacheImpl):  # type: ignore[misc]
     def check_cachable(self, result: Any) -> bool:
-        # As numba's own, without its warning.
-        return not (result.library.has_dynamic_globals or any(not x.can_cache for x in result.lifted))
+        # As numba's own, without its warning. Functions that call themselves do so by a pointer to code of another
+        # library, which is not kept with theirs: in another process it would point to nothing.
+        library = result.library
+        pointers = (g.name.startswith(RuntimeLinker.PREFIX) for g in library._final_module.global_variables)
+        return not (library.has_dynamic_globals or any(not x.can_cache for x in result.lifted) or any(pointers))
 
 
 class _Kept(FunctionCache):  # type: ignore[misc]

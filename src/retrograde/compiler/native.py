@@ -100,7 +100,7 @@ def load_kernel(
     def decorate(function: types.FunctionType) -> Any:
         nonlocal module
         module = function.__globals__
-        return derivative_decorator(settings, key, prepare)(function) if function.__name__ == name else function
+        return derivative_decorator(settings, name, key, prepare)(function) if function.__name__ == name else function
 
     args = ", ".join(params)
     inner = f"{name}_in_machine_code"
@@ -108,11 +108,12 @@ def load_kernel(
 
 
 def derivative_decorator(
-    settings: Settings, key: str | None, prepare: Callable[[], None] | None = None
+    settings: Settings, name: str, key: str | None, prepare: Callable[[], None] | None = None
 ) -> Callable[[Any], Any]:
     """Derivative programs follow IEEE arithmetic: a division by zero is infinite and raises nothing.
 
     Args:
+        name: the function whose code is kept, with that of all that it calls.
         key: what numba's code is kept under; None where it is not kept.
         prepare: what has to be done before numba compiles.
     """
@@ -122,7 +123,7 @@ def derivative_decorator(
         made = numba().njit(
             function, error_model="numpy", fastmath=settings.fastmath, parallel=parallel, no_cfunc_wrapper=True
         )
-        is_kept = key is not None and _keep(made, kept.key_of(key, function.__name__), prepare)
+        is_kept = key is not None and function.__name__ == name and _keep(made, kept.key_of(key, name), prepare)
         if prepare is not None and not is_kept:
             prepare()
         return made

@@ -1,68 +1,229 @@
 """One sweep where two would do the same work twice.
 
-A loop whose iterations the reverse sweep runs again, and which gives the forward sweep nothing but sums that only the
-value needs, need not run in the forward sweep: the sums are complete when the reverse sweep has run, and what the value
-needs of them is computed then.
+The forward sweep runs a loop, a branch or a call; its adjoint, in the reverse sweep, runs it again if it is a loop
+whose iterations are not taped, or a procedure's pullback, which computes the procedure's value as well. Where nothing
+stands against it, the two become one statement: what makes the cotangents that the adjoint starts from runs before it,
+and what the forward sweep makes of its results behind it. That is so where the rest of the program is linear in those
+results, or only the value needs it: sums over points, a determinant by minors, an integral by halving.
+
+All statements of a block, of both sweeps, are brought into an order in which each stands behind what it depends on. A
+pair is joined if there still is such an order with the two as one.
 """
 
 from __future__ import annotations
 
+import heapq
 from typing import NamedTuple
 
-from retrograde.compiler.form import Block, For, Get, Op, Set, Statement, cells_written, defs, names_in, uses, walk
+from retrograde.compiler.alias import Memory
+from retrograde.compiler.form import (
+    Add,
+    Block,
+    Call,
+    For,
+    If,
+    Increase,
+    Program,
+    Raise,
+    Return,
+    Statement,
+    Swap,
+    blocks_of,
+    defs,
+    uses,
+    walk,
+)
+
+READ, ADD, WRITE = "read", "add", "write"  # reads have no order among themselves, and sums have none
 
 
-class Again(NamedTuple):
-    """A loop of the forward sweep, and that of the reverse sweep which runs its iterations again, in the same order.
+class Pair(NamedTuple):
+    """A statement of the forward sweep, and its adjoint, which does the same work as well.
 
-    `sums` are the cells that it adds to; nothing else that it writes is read outside of it.
+    `between` puts back the state from which the adjoint starts; joined, it finds that state there.
     """
 
-    loop: Statement
-    adjoint: For
-    sums: frozenset[str]
+    first: Statement
+    adjoint: Statement
+    between: tuple[Statement, ...] = ()
 
 
-def without_first_runs(forward: Block, backward: Block, loops: list[Again], results: set[str]) -> tuple[Block, Block]:
-    """The forward sweep without the loops that need not run in it, and what is to run behind the reverse sweep.
+def in_one_sweep(program: Program, pairs: list[Pair]) -> set[int]:
+    """Join the pairs that can be joined. Returns the adjoints (their ids) that were."""
+    joining = _Joining(program, pairs)
+    program.body = joining.joined(program.body)
+    return joining.done
 
-    Args:
-        results: the cells that keep the results.
+
+class _Joining:
+    """Attributes:
+    pairs: by the ids of their first statements.
+    done: the adjoints (their ids) that are joined, or taken to be in an attempt.
     """
-    late: set[int] = set()
-    gone: set[int] = set()
-    for again in loops:
-        moved = _only_for_the_value(forward, backward, again, results)
-        if moved is not None:
-            gone.add(id(again.loop))
-            late |= moved
-    kept = [s for s in forward if id(s) not in gone | late]
-    return kept, [s for s in forward if id(s) in late]
 
+    def __init__(self, program: Program, pairs: list[Pair]) -> None:
+        self.memory = Memory(program)
+        self.procedures = program.procedures
+        self.pairs = {id(pair.first): pair for pair in pairs}
+        self.firsts = {id(pair.adjoint): pair.first for pair in pairs}
+        self.dropped = {id(s): pair.adjoint for pair in pairs for s in pair.between}
+        self.done: set[int] = set()
 
-def _only_for_the_value(forward: Block, backward: Block, again: Again, results: set[str]) -> set[int] | None:
-    """The statements (their ids) that compute the value from the sums, if nothing else needs these."""
-    places = [i for i, s in enumerate(forward) if s is again.loop]
-    if not places:
+    def joined(self, block: Block) -> Block:
+        """A block in which those of the pairs are joined that can be."""
+        here = {id(s) for s in block}
+        made: dict[int, Statement] = {}  # what stands for a pair, by the id of its first statement
+        order = block
+        for pair in self.pairs_in(block):
+            if id(pair.adjoint) in here:
+                for all_inside in (True, False) if isinstance(pair.first, If) else (False,):
+                    found = self.attempt(pair, block, all_inside)
+                    if found is not None:
+                        made[id(pair.first)], order = found
+                        break
+        return [made[id(s)] if id(s) in made else self.inside(s) for s in order]
+
+    def pairs_in(self, block: Block) -> list[Pair]:
+        """Those that a block has; branches count if there are some in them."""
+        pairs = [self.pairs[id(s)] for s in block if id(s) in self.pairs]
+        return [p for p in pairs if not isinstance(p.first, If) or any(map(self.pairs_in, blocks_of(p.first)))]
+
+    def attempt(self, pair: Pair, block: Block, all_inside: bool) -> tuple[Statement, Block] | None:
+        """Join a pair. Returns what stands for it, and the order of the block, or None if that cannot be.
+
+        Args:
+            all_inside: for branches: if the pairs in them can be joined as well, which leaves more freedom here.
+        """
+        before = set(self.done)
+        self.done.add(id(pair.adjoint))
+        hidden = self.adjoints_inside(pair.first) if all_inside else set()
+        self.done |= hidden
+        order = _Order(block, self).sorted()
+        self.done -= hidden
+        if order is not None:
+            one = self.one(pair)
+            if hidden <= self.done:
+                return one, [block[i] for i in order]
+        self.done = before
         return None
-    moved: set[int] = set()
-    names: set[str] = set()
-    for s in forward[places[0] + 1 :]:
-        reads_a_sum = isinstance(s, Get) and s.cell in again.sums
-        if reads_a_sum or (isinstance(s, Op) and names & set(uses(s))):
-            names |= set(defs(s))
-            moved.add(id(s))
-        elif isinstance(s, Set) and s.cell in results and names & set(names_in(s.value)):
-            moved.add(id(s))
-        elif names & {n for x in walk([s]) for n in uses(x)} or again.sums & _cells_of([s]):
-            return None
-    for s in walk(backward):
-        if names & set(uses(s)):
-            return None
-    elsewhere = [s for s in backward if s is not again.adjoint]
-    return None if again.sums & _cells_of(elsewhere) else moved
+
+    def adjoints_inside(self, s: Statement) -> set[int]:
+        pairs = [pair for inner in blocks_of(s) for pair in self.pairs_in(inner)]
+        return {id(p.adjoint) for p in pairs}.union(
+            *(self.adjoints_inside(p.first) for p in pairs if isinstance(p.first, If))
+        )
+
+    def inside(self, s: Statement) -> Statement:
+        """A statement that is not joined, with what is inside of it."""
+        if isinstance(s, For):
+            s.body = self.joined(s.body)
+        elif isinstance(s, If):
+            s.then, s.orelse = self.joined(s.then), self.joined(s.orelse)
+        return s
+
+    def one(self, pair: Pair) -> Statement:
+        first, adjoint = pair.first, pair.adjoint
+        if isinstance(first, If) and isinstance(adjoint, If):
+            then, orelse = first.then + adjoint.then, first.orelse + adjoint.orelse
+            return If(first.cond, self.joined(then), self.joined(orelse), at=first.at)
+        if isinstance(first, Call) and isinstance(adjoint, Call):
+            dsts = (*first.dsts, *adjoint.dsts[len(first.dsts) :])
+            return Call(dsts, adjoint.fn, (*first.args, *adjoint.args[len(first.args) :]), at=first.at)
+        assert isinstance(adjoint, For)
+        return self.inside(adjoint)
+
+    # --- what statements need of one another -----------------------------------------------------------------------
+
+    def is_gone(self, s: Statement) -> bool:
+        return id(s) in self.dropped and id(self.dropped[id(s)]) in self.done
+
+    def access(self, s: Statement) -> dict[str, str]:
+        """How a statement, with all that is nested in it, touches memory."""
+        if self.is_gone(s):
+            return {}
+        found: dict[str, str] = {}
+        parts = [self.own_access(s)]
+        for block in blocks_of(s):
+            parts += map(self.access, block)
+        for part in parts:
+            for root, kind in part.items():
+                found[root] = kind if found.get(root, kind) == kind else WRITE
+        if id(s) in self.done and not isinstance(s, If):
+            for root in self.access(self.firsts[id(s)]):
+                found.pop(root, None)  # it is touched once, where the first of the pair does
+        return found
+
+    def own_access(self, s: Statement) -> dict[str, str]:
+        reads, writes, adds = self.memory.reads(s), self.memory.writes(s), set[str]()
+        if isinstance(s, Add | Increase):
+            writes, adds = set(), writes
+        elif isinstance(s, Call):
+            callee = self.procedures[s.fn]
+            root = self.memory.root
+            adds = {root(s.args[i]) for i in callee.adds}
+            reads = {root(a) for i, a in enumerate(s.args) if self.memory.is_array(a) and i not in callee.adds}
+            writes = {root(s.args[i]) for i in callee.effects - callee.adds}
+            writes |= {name for name in s.dsts if self.memory.is_array(name)}
+        shared = (reads & adds) | writes
+        return dict.fromkeys(reads, READ) | dict.fromkeys(adds, ADD) | dict.fromkeys(shared, WRITE)
 
 
-def _cells_of(block: Block) -> set[str]:
-    """The cells that a block reads or writes."""
-    return cells_written(block) | {s.cell for s in walk(block) if isinstance(s, Get)}
+class _Order:
+    """Which statements of a block stand behind which others, where some are one."""
+
+    def __init__(self, block: Block, joining: _Joining) -> None:
+        places = {id(s): i for i, s in enumerate(block)}
+        self.one = list(range(len(block)))  # each statement, or the first of those that it is one with
+        for i, s in enumerate(block):
+            pair = joining.pairs.get(id(s))
+            if pair is not None and id(pair.adjoint) in joining.done and id(pair.adjoint) in places:
+                for x in (*pair.between, pair.adjoint):
+                    self.one[places[id(x)]] = i
+        self.before: list[set[int]] = [set() for _ in block]
+        maker: dict[str, int] = {}
+        # How a root was touched last, by which statements, and by which before that in another manner.
+        touched: dict[str, tuple[str, list[int], list[int]]] = {}
+        fixed = -1
+        for i, s in enumerate(block):
+            if joining.is_gone(s):
+                continue
+            before = self.before[i]
+            own = {name for x in walk([s]) for name in defs(x)}
+            before |= {maker[name] for x in walk([s]) for name in uses(x) if name in maker and name not in own}
+            for root, kind in joining.access(s).items():
+                last, now, then = touched.get(root, (kind, [], []))
+                if kind != last or kind == WRITE:
+                    now, then = [], now
+                before.update(then)
+                now.append(i)
+                touched[root] = kind, now, then
+            maker |= dict.fromkeys(own, i)
+            # What may raise, or gives arrays other names, stays where it is.
+            if any(isinstance(x, Raise | Return | Swap) for x in walk([s])):
+                before.update(range(fixed + 1, i))
+                fixed = i
+            elif fixed >= 0:
+                before.add(fixed)
+
+    def sorted(self) -> list[int] | None:
+        """An order, as near to that of the program as can be; None if there is none."""
+        waiting: dict[int, set[int]] = {i: set() for i in set(self.one)}
+        behind: dict[int, set[int]] = {i: set() for i in waiting}
+        for i, before in enumerate(self.before):
+            here = self.one[i]
+            for j in before:
+                there = self.one[j]
+                if there != here:
+                    waiting[here].add(there)
+                    behind[there].add(here)
+        ready = [i for i, before in waiting.items() if not before]
+        heapq.heapify(ready)
+        order: list[int] = []
+        while ready:
+            i = heapq.heappop(ready)
+            order.append(i)
+            for j in behind[i]:
+                waiting[j].discard(i)
+                if not waiting[j]:
+                    heapq.heappush(ready, j)
+        return order if len(order) == len(waiting) else None

@@ -9,6 +9,8 @@ simulation, say, and not all that a step computes on the way.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from retrograde.compiler.alias import Changes, Memory
 from retrograde.compiler.form import (
     Add,
@@ -48,9 +50,18 @@ class Iterations:
         carried: the roots that an iteration may read before it has written them, and that are written in the loop.
         are_repeatable: whether each can be run again, on its own, in the reverse sweep, given what is carried.
         are_unordered: whether their adjoints may run in any order.
+        run_forwards: whether each adjoint may run directly behind its iteration: what is carried has no derivative.
     """
 
-    def __init__(self, program: Program, loop: For, memory: Memory, changes: Changes, around: list[Statement]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        loop: For,
+        memory: Memory,
+        changes: Changes,
+        around: list[Statement],
+        is_active: Callable[[str], bool] = lambda _: True,
+    ) -> None:
         self.program = program
         self.loop = loop
         self.memory = memory
@@ -67,7 +78,9 @@ class Iterations:
             and all(self.can_be_kept(root) for root in self.carried)
             and not any(changes.may_change_after(root, loop) for root in self.read - self.written)
         )
-        self.are_unordered = can_be_again and not self.carried and self.can_reorder()
+        self.are_unordered = can_be_again and not self.carried and self.can_reorder(self.written)
+        active = {root for root in self.written if is_active(root)}
+        self.run_forwards = can_be_again and not active & self.carried and self.can_reorder(active)
 
     def find_carried(self, block: Block, done: set[str]) -> set[str]:
         """What a block has surely written in full, with what was `done`."""
@@ -110,11 +123,11 @@ class Iterations:
         look(loop.body, (loop,))
         return filled
 
-    def can_reorder(self) -> bool:
-        """Whether no place gets its last value from a certain iteration."""
+    def can_reorder(self, roots: set[str]) -> bool:
+        """Whether no place in some memory that is written gets its last value from a certain iteration."""
         inside = {id(s) for s in walk(self.loop.body)}
         read_outside = {root for s in self.around if id(s) not in inside for root in self.memory.reads(s)}
-        for root in self.written:
+        for root in roots:
             writers = [s for s in walk(self.loop.body) if root in self.memory.writes(s)]
             if all(isinstance(s, Add | Increase) for s in writers):
                 continue  # sums commute
@@ -125,27 +138,14 @@ class Iterations:
                 return False
         return True
 
-    def sums(self) -> frozenset[str] | None:
-        """The cells that the iterations only add to, if nothing else that they write is read outside of the loop."""
-        inside = {id(s) for s in walk(self.loop.body)}
-        read_outside = {root for s in self.around if id(s) not in inside for root in self.memory.reads(s)}
-        sums: set[str] = set()
-        for root in self.written:
-            writers = [s for s in walk(self.loop.body) if root in self.memory.writes(s)]
-            if root.startswith("$") and root not in self.read and all(isinstance(s, Add) for s in writers):
-                sums.add(root[1:])
-            elif root in read_outside or root in self.program.params:
-                return None
-        return frozenset(sums)
-
     def is_spread(self, root: str) -> bool:
-        """Whether each iteration touches elements of its own: all accesses have one index, with the loop's variable."""
-        indices = {
-            (s.array, s.index)
-            for s in walk(self.loop.body)
-            if isinstance(s, Load | Store | Increase) and self.memory.root(s.array) == root
-        }
-        return len(indices) == 1 and all(self.loop.var in index for _, index in indices)
+        """Whether each iteration touches elements of its own: all accesses have the loop's variable at one axis."""
+        touching = [s for s in walk(self.loop.body) if root in self.memory.reads(s) | self.memory.writes(s)]
+        places = [(s.array, s.index) for s in touching if isinstance(s, Load | Store | Increase)]
+        if len(places) < len(touching) or len({array for array, _ in places}) != 1:
+            return False
+        axes = range(min(len(index) for _, index in places))
+        return any(all(index[axis] == self.loop.var for _, index in places) for axis in axes)
 
 
 def is_worth_repeating(loop: For) -> bool:

@@ -40,7 +40,7 @@ from retrograde.compiler.form import (
     walk,
     zero_of,
 )
-from retrograde.compiler.one_sweep import without_first_runs
+from retrograde.compiler.one_sweep import Pair, in_one_sweep
 from retrograde.compiler.ops import has_derivative
 from retrograde.compiler.options import Options
 from retrograde.compiler.partials import partials
@@ -72,9 +72,8 @@ class Reverse(OfCalls):
         forward, backward = self.block(body)
         program.reached = frozenset(p for p in self.inputs if p in self.activity.reaching)
         program.notes += [Note("active", node.lstrip("$"), None) for node in sorted(self.activity.active)]
-        forward, late = without_first_runs(forward, backward, self.again, set(self.results.values()))
         cells = [self.zero(bar) for node, bar in self.bars.items() if node.startswith("$")]
-        last: Block = late
+        last: Block = []
         values: list[Operand] = []
         for cell in self.results.values():
             t = program.new(cell, program.types[cell])
@@ -88,11 +87,19 @@ class Reverse(OfCalls):
                 values.append(t)
         program.params = primal_params + shadows + list(self.seeds.values())
         program.body = forward + cells + backward + last + [Return(tuple(values))]
+        joined = in_one_sweep(program, self.pairs) if self.options.one_sweep else set()
+        written = {root for s in self.reruns if id(s) not in joined for root in self.memory.all_writes([s])}
+        self.is_faithful = written.isdisjoint(primal_params)
         return program
 
-    def reverse(self, procedure: Program, inputs: list[str]) -> None:
-        """Make a procedure the program of its own pullback."""
-        Reverse(procedure, inputs, self.options).build()
+    def reverse(self, procedure: Program, inputs: list[str]) -> bool:
+        """Make a procedure the program of its own pullback.
+
+        Returns: whether that leaves the parameters as the procedure does.
+        """
+        reverse = Reverse(procedure, inputs, self.options)
+        reverse.build()
+        return reverse.is_faithful
 
     def make_seeds(self, body: Block) -> None:
         """One seed for each inexact result; the scalar results are kept in cells, as there may be several returns."""
@@ -236,9 +243,11 @@ class Reverse(OfCalls):
         then, then_back = self.block(s.then)
         orelse, else_back = self.block(s.orelse)
         self.out, self.at = out, s.at
-        if then_back or else_back:
-            self.emit(If(s.cond, then_back, else_back))
         made = If(s.cond, then, orelse)
+        if then_back or else_back:
+            adjoint = If(s.cond, then_back, else_back)
+            self.emit(adjoint)
+            self.pairs.append(Pair(made, adjoint))
         made.at = s.at
         return [made]
 

@@ -25,6 +25,7 @@ from retrograde.compiler.form import (
 )
 from retrograde.compiler.lower.formulas import Formulas
 from retrograde.compiler.lower.values import NONE
+from retrograde.compiler.one_sweep import Pair
 from retrograde.compiler.optimise import tidy
 from retrograde.compiler.options import Options
 from retrograde.compiler.reverse_loops import OfLoops
@@ -63,7 +64,7 @@ class OfCalls(OfLoops):
         program = self.program
         callee = program.procedures[s.fn]
         inputs = [i for i, p in enumerate(callee.params) if callee.types[p].is_inexact]
-        if not any(map(self.is_active, (*s.dsts, *self.memory.writes(s)))):
+        if not self.has_adjoint(s):
             return [s]
         before: Block = []
         args = list(s.args)
@@ -85,10 +86,17 @@ class OfCalls(OfLoops):
                 seeds.append(zero_of(type) if g is None else g)
         scalars = [i for i in inputs if not callee.types[callee.params[i]].is_array]
         bars = [program.new("g", callee.types[callee.params[i]]) for i in scalars]
-        self.emit(Call((*values, *bars), self.pullback_of(s.fn, inputs), (*args, *shadows, *seeds)))
+        pullback = self.pullback_of(s.fn, inputs)
+        adjoint = Call((*values, *bars), pullback, (*args, *shadows, *seeds))
+        self.emit(adjoint)
+        if len(values) == len(s.dsts) and (not callee.effects or program.procedures[pullback].is_faithful):
+            self.pairs.append(Pair(s, adjoint))
         for i, bar in zip(scalars, bars, strict=True):
             self.contribute(s.args[i], bar)
         return [*before, s]
+
+    def has_adjoint(self, s: Call) -> bool:
+        return any(map(self.is_active, (*s.dsts, *self.memory.writes(s))))
 
     def shadow_of(self, array: str) -> str:
         """The shadow of an array; one that nobody reads, if it has none."""
@@ -103,13 +111,28 @@ class OfCalls(OfLoops):
         name = f"{fn}_pullback"
         procedures = self.program.procedures
         if name not in procedures:
-            callee = procedures[fn]
-            arrays = [i for i in inputs if callee.types[callee.params[i]].is_array]
-            written = {len(callee.params) + k for k in range(len(arrays))}
-            made = self.program.procedure(name, fn, callee.effects | written)
-            self.reverse(made, [made.params[i] for i in inputs])
-            tidy(made, self.options.passes)
+            there = set(procedures)
+            if not self.make_pullback(name, fn, inputs, is_faithful=True):
+                for made in set(procedures) - there:
+                    del procedures[made]  # they may rely on it
+                self.make_pullback(name, fn, inputs, is_faithful=False)
         return name
+
+    def make_pullback(self, name: str, fn: str, inputs: list[int], is_faithful: bool) -> bool:
+        """Make the pullback of a procedure. Returns whether it leaves its parameters as the procedure does.
+
+        Args:
+            is_faithful: what calls of it in itself, and in what it calls, take for granted.
+        """
+        callee = self.program.procedures[fn]
+        shadows = [i for i in inputs if callee.types[callee.params[i]].is_array]
+        first = len(callee.params)
+        made = self.program.procedure(name, fn, callee.effects | set(range(first, first + len(shadows))))
+        made.adds = frozenset(first + k for k, i in enumerate(shadows) if i not in callee.effects)
+        made.is_faithful = is_faithful
+        is_faithful = self.reverse(made, [made.params[i] for i in inputs])
+        tidy(made, self.options.passes)
+        return is_faithful
 
     def may_be_gone(self, array: str, s: Statement) -> bool:
         """Whether an array may have other contents, or be another one, when the reverse sweep comes to a statement."""
@@ -130,5 +153,5 @@ class OfCalls(OfLoops):
 
     # --- what Reverse has ----------------------------------------------------------------------------------------
 
-    def reverse(self, procedure: Program, inputs: list[str]) -> None:
+    def reverse(self, procedure: Program, inputs: list[str]) -> bool:
         raise NotImplementedError

@@ -9,7 +9,10 @@ from retrograde.compiler.form import (
     INT,
     Add,
     Alloc,
+    At,
     Block,
+    Call,
+    Copy,
     For,
     Get,
     If,
@@ -21,7 +24,6 @@ from retrograde.compiler.form import (
     Pop,
     PopArray,
     Program,
-    Return,
     Set,
     Statement,
     Store,
@@ -32,7 +34,7 @@ from retrograde.compiler.form import (
     defs,
     walk,
 )
-from retrograde.compiler.one_sweep import Again
+from retrograde.compiler.one_sweep import Pair
 from retrograde.compiler.options import Options
 from retrograde.compiler.reexecute import Iterations, is_worth_repeating, renaming
 from retrograde.compiler.tapes import Loops, Tapes
@@ -42,7 +44,8 @@ class OfLoops(Tapes):
     """Attributes:
     choices: which loops run again, by their numbers, where that is chosen.
     open: those that might or might not, and what was done.
-    again: those that do.
+    pairs: statements of the forward sweep whose work their adjoints do as well.
+    reruns: the adjoints that run a loop again.
     """
 
     def __init__(
@@ -51,7 +54,8 @@ class OfLoops(Tapes):
         super().__init__(program, inputs, options)
         self.choices = choices or {}
         self.open: dict[int, bool] = {}
-        self.again: list[Again] = []
+        self.pairs: list[Pair] = []
+        self.reruns: list[For] = []
         self.numbers = {id(s): i for i, s in enumerate(loops_of(program))}
         # Whether there are branches that decide what counts.
         self.is_chosen = any(
@@ -97,9 +101,7 @@ class OfLoops(Tapes):
         return made
 
     def iterations(self, s: For) -> Iterations:
-        # A pullback gives back no arrays but cotangents.
-        around = [x for x in self.around if not isinstance(x, Return)]
-        return Iterations(self.program, s, self.memory, self.changes, around)
+        return Iterations(self.program, s, self.memory, self.changes, self.around, self.is_active)
 
     def unless_zero(self, s: For, adjoint: For) -> None:
         """The adjoint of a loop. Where one cell is all that the loop writes, a zero cotangent of it needs no adjoint.
@@ -124,12 +126,19 @@ class OfLoops(Tapes):
         number = self.numbers.get(id(s), -1)
         if number < 0:
             return False
-        self.open[number] = self.choices.get(number, is_worth_repeating(s) and not iterations.carried)
+        self.open[number] = self.choices.get(number, self.first_guess(s, iterations))
         return self.open[number]
+
+    def first_guess(self, s: For, iterations: Iterations) -> bool:
+        if iterations.run_forwards and any(isinstance(x, Call) and self.has_adjoint(x) for x in walk(s.body)):
+            return True  # a call's adjoint runs it again in any case
+        return is_worth_repeating(s) and not iterations.carried
 
     def repeated(self, s: For, iterations: Iterations) -> Block:
         """The adjoint of a loop that runs each iteration again, and then its adjoint; what stands for it forward."""
-        allocated, kept, restored = self.snapshots(s, sorted(iterations.carried))
+        carried = sorted(iterations.carried)
+        keep, put_back = self.state(carried, s.at) if iterations.run_forwards else ([], [])
+        allocated, kept, restored = self.snapshots(s, [] if iterations.run_forwards else carried)
         names = renaming(self.program, s.body)
         body = clone(s.body, lambda n: names.get(n, n), lambda n: names[n])
         for old_loop, new_loop in zip(walk(s.body), walk(body), strict=True):
@@ -154,17 +163,37 @@ class OfLoops(Tapes):
         self.program.notes.append(Note("runs again", s.var, s.at))
         if not backward:
             return [s]
-        adjoint = For(s.var, s.low, s.high, restored + forward + backward, not iterations.are_unordered, s.parallel)
-        self.emit(adjoint)
+        down = not (iterations.are_unordered or iterations.run_forwards)
+        adjoint = For(s.var, s.low, s.high, restored + forward + backward, down, s.parallel)
+        for x in (*put_back, adjoint):
+            self.emit(x)
+        self.reruns.append(adjoint)
         if kept:
             return [*allocated, For(s.var, s.low, s.high, kept + s.body, s.down, s.parallel, at=s.at)]
-        sums = iterations.sums()
-        if iterations.are_unordered and sums is not None and self.options.one_sweep:
-            self.again.append(Again(s, adjoint, sums))
-        return [s]
+        if iterations.run_forwards:
+            self.pairs.append(Pair(s, adjoint, tuple(put_back)))
+        return [*keep, s]
+
+    def state(self, carried: list[str], at: At | None) -> tuple[Block, Block]:
+        """What keeps the state at the start of a loop, and puts it back."""
+        program = self.program
+        keep: Block = []
+        put_back: Block = []
+        for root in carried:
+            name = root.lstrip("$")
+            then = program.new(name, program.types[name], program.dims.get(name))
+            if program.is_array(name):
+                keep.append(Copy(then, name, at=at))
+                put_back += self.copied_elements(name, (), then, (), program.dims[name])
+            else:
+                keep.append(Get(then, name, at=at))
+                put_back.append(Set(name, then))
+        return keep, put_back
 
     def snapshots(self, s: For, carried: list[str]) -> tuple[Block, Block, Block]:
         """What makes room for the state at the start of each iteration, keeps it, and puts it back."""
+        if not carried:
+            return [], [], []
         program = self.program
         outer, self.out = self.out, []
         place = s.var if s.low == 0 else self.op("-", s.var, s.low)
@@ -202,6 +231,9 @@ class OfLoops(Tapes):
     # --- what Reverse has ----------------------------------------------------------------------------------------
 
     def block(self, block: Block) -> tuple[Block, Block]:
+        raise NotImplementedError
+
+    def has_adjoint(self, s: Call) -> bool:
         raise NotImplementedError
 
 

@@ -159,7 +159,7 @@ class Specialisation:
     ) -> Callable[..., Any]:
         if self.is_plain:
             return native.load(text, name, title, None, names)  # type: ignore[no-any-return]
-        decorate = native.derivative_decorator(self.settings, variant.key_of(("code", part)))
+        decorate = native.derivative_decorator(self.settings, name, variant.key_of(("code", part)))
         return native.Guarded(native.load(text, name, title, decorate, names), title)
 
     def title(self, which: Which) -> str:
