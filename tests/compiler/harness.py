@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,14 @@ from retrograde.compiler.specialisation import Specialisation
 
 
 def specialised(
-    function: Any, args: tuple[Any, ...], *, plain: bool = True, options: Options | None = None
+    function: Any, args: tuple[Any, ...], *, plain: bool = True, options: Options | None = None, one_number: bool = False
 ) -> Specialisation:
+    """A function for some arguments; functions of one number are reversed as well, unless `one_number`."""
     bound = inspect.signature(function).bind(*args)
     bound.apply_defaults()
     kinds = {name: kind_of(value, name) for name, value in bound.arguments.items()}
-    made = Specialisation(source_of(function), kinds, Settings(vectormath=not plain), options or Options())
+    options = replace(options or Options(), single=one_number)
+    made = Specialisation(source_of(function), kinds, Settings(vectormath=not plain), options)
     made.is_plain = plain
     return made
 
@@ -70,9 +73,10 @@ def check(
     options: Options | None = None,
     forward: bool = True,
     second: bool = True,
+    one_number: bool = False,
 ) -> None:
     """Value, pushforward, pullback and pullback along a direction of a function, against differences."""
-    of = specialised(function, args, plain=plain, options=options)
+    of = specialised(function, args, plain=plain, options=options, one_number=one_number)
     truth = Truth(function, args, of)
     x = truth.leaves
     single = any(t.dtype in ("float32", "complex64") for t in of.types)

@@ -31,9 +31,9 @@ def errors(points, centre):
 
 
 @rg.compile
-def until_small(x):
+def until_small(x, rate):
     while x > 0.1:
-        x = np.sin(x) * 0.9
+        x = np.sin(x) * rate
     return x
 
 
@@ -68,7 +68,7 @@ def test_memory_is_that_of_all_arrays_that_the_pullback_makes():
 
 
 def test_what_is_not_known_beforehand_is_none():
-    found = until_small.explain(1.0)
+    found = until_small.explain(1.0, 0.9)
     assert found.taped is None
     assert found.nbytes is None
     assert "as many as the loop makes" in str(found)

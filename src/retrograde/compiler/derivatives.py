@@ -26,7 +26,7 @@ from retrograde.compiler.optimise import finish, prepare, tidy
 from retrograde.compiler.options import Options
 from retrograde.compiler.pullback import pullback_program
 from retrograde.compiler.segments import in_segments
-from retrograde.compiler.tangent import tangent_program
+from retrograde.compiler.tangent import program_along_one, tangent_program
 
 if TYPE_CHECKING:
     from retrograde.compiler.variant import Wanted
@@ -75,7 +75,12 @@ def pullback(j0: Derivative, options: Options, wanted: Wanted = None) -> Derivat
         for i, p in enumerate(program.params)
         if j0.params[i][0] == "x" and program.types[p].is_inexact and (wanted is None or i in wanted or p in written)
     ]
-    made = pullback_program(program, [p for _, p in inputs], f"{program.name}_pullback", options)
+    name = f"{program.name}_pullback"
+    if options.single and _is_along_one_number(program, [p for _, p in inputs]):
+        made = program_along_one(j0.program, inputs[0][1], name, options.careful, options.passes)
+        tidy(made, options.passes)
+    else:
+        made = pullback_program(program, [p for _, p in inputs], name, options)
     arrays = [("x_bar", i) for i, p in inputs if program.types[p].is_array]
     # Shadows of arrays that are written come in with the cotangents of their final contents.
     shadows = made.params[len(j0.params) :]
@@ -87,6 +92,15 @@ def pullback(j0: Derivative, options: Options, wanted: Wanted = None) -> Derivat
     seeds = [("y_bar", j) for j, t in enumerate(types) if t.is_inexact]
     values = [("y", j) for j, t in enumerate(types) if not t.is_array]
     return Derivative(made, (*j0.params, *arrays, *seeds), (*values, *scalars))
+
+
+def _is_along_one_number(program: Program, inputs: list[str]) -> bool:
+    """Whether one real number is differentiated, and all results are numbers."""
+    types = result_types(program)
+    if len(inputs) != 1 or any(t.is_array for t in types):
+        return False
+    type = program.types[inputs[0]]
+    return not type.is_array and type.kind == "f" and {t for t in types if t.is_inexact} == {type}
 
 
 def tangent(d: Derivative, number: int, options: Options, along: Wanted = None) -> Derivative:

@@ -18,6 +18,7 @@ class Options:
             (False), or where it is likely to be cheaper than a tape (None).
         one_sweep: leave such a loop out of the forward sweep, where only the value needs it.
         rectangular: tapes of known size are arrays; otherwise all are stacks.
+        single: where one number is all that is differentiated, take the derivative along it, without a reverse sweep.
         passes: the passes of optimise/ that are on.
         checkpoint: the length of the segments of loops with a state (see segments.py); True for a root of the whole.
         lanes: how many directions or cotangents a program takes at once, where it can; None for what is likely to be
@@ -30,6 +31,7 @@ class Options:
     repeat: bool | None = None
     one_sweep: bool = True
     rectangular: bool = True
+    single: bool = True
     passes: tuple[str, ...] = PASSES
     checkpoint: bool | int = False
     lanes: int | None = None

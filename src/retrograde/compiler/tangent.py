@@ -7,6 +7,7 @@ is forward over reverse, with which Hessians are made; applied again, a derivati
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from retrograde.compiler.activity import Activity
 from retrograde.compiler.alias import Memory
@@ -53,7 +54,7 @@ class Tangent(Writer):
         self.passes = passes
         self.inputs = inputs
         self.activity = Activity(program, set(inputs), Memory(program))
-        self.dots: dict[str, str] = {}
+        self.dots: dict[str, Any] = {}  # names, or numbers for inputs along which the direction is known
         self.formulas = Formulas(program, careful)
 
     def build(self) -> Program:
@@ -62,7 +63,7 @@ class Tangent(Writer):
         The tangent of an array comes in for its first contents and goes out for its final ones.
         """
         program = self.program
-        tangents = [self.dot(p) for p in self.inputs]
+        tangents = [self.dot(p) for p in self.inputs if p not in self.dots]
         body = self.block(program.body)
         cells: Block = [
             Set(dot, zero_of(program.types[dot])) for node, dot in self.dots.items() if node.startswith("$")
@@ -72,7 +73,7 @@ class Tangent(Writer):
         program.reached = frozenset(p for p in self.inputs if p in self.activity.reaching)
         return program
 
-    def dot(self, name: str) -> str:
+    def dot(self, name: str) -> Any:
         if name not in self.dots:
             self.dots[name] = self.program.companion(name, "dot")
         return self.dots[name]
@@ -230,3 +231,38 @@ def tangent_program(
 ) -> Program:
     """The program of the derivative along directions of some of the parameters."""
     return Tangent(program.derived(name), inputs, careful, passes).build()
+
+
+def program_along_one(
+    program: Program, number: str, name: str, careful: bool = False, passes: Collection[str] = PASSES
+) -> Program:
+    """The program of the pullback with respect to one number, `(params, seeds) → (results, cotangent)`.
+
+    With one input and results that are numbers the cotangent is a product with the derivative along the input: one
+    sweep does, and no tape.
+    """
+    tangent = Tangent(program.derived(name), [number], careful, passes)
+    tangent.dots[number] = 1.0
+    made = tangent.build()
+    results = program.result_types()
+    seeds = [made.new("y_bar", type) if type.is_inexact else None for type in results]
+
+    def weighted(block: Block) -> Block:
+        out: Block = []
+        for s in block:
+            for f in s.blocks:
+                setattr(s, f, weighted(getattr(s, f)))
+            if isinstance(s, Return):
+                dots = iter(s.values[len(results) :])
+                tangent.out, tangent.at = out, s.at
+                total: Operand = 0.0
+                for seed in filter(None, seeds):
+                    term = tangent.times(seed, next(dots))
+                    total = term if total == 0.0 else tangent.op("+", total, term)
+                s = Return((*s.values[: len(results)], tangent.op("id", total)), at=s.at)
+            out.append(s)
+        return out
+
+    made.body = weighted(made.body)
+    made.params += [seed for seed in seeds if seed is not None]
+    return made
