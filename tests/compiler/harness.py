@@ -20,7 +20,12 @@ from retrograde.compiler.specialisation import Specialisation
 
 
 def specialised(
-    function: Any, args: tuple[Any, ...], *, plain: bool = True, options: Options | None = None, one_number: bool = False
+    function: Any,
+    args: tuple[Any, ...],
+    *,
+    plain: bool = True,
+    options: Options | None = None,
+    one_number: bool = False,
 ) -> Specialisation:
     """A function for some arguments; functions of one number are reversed as well, unless `one_number`."""
     bound = inspect.signature(function).bind(*args)

@@ -21,11 +21,14 @@ from retrograde.compiler.form import (
     Block,
     Call,
     For,
+    Get,
     If,
     Increase,
+    Op,
     Program,
     Raise,
     Return,
+    Set,
     Statement,
     Swap,
     blocks_of,
@@ -34,6 +37,8 @@ from retrograde.compiler.form import (
     walk,
 )
 
+_FIXED = {Swap, Return}
+_HARMLESS = {Op, Get, Set, Add, If, For}
 READ, ADD, WRITE = "read", "add", "write"  # reads have no order among themselves, and sums have none
 
 
@@ -183,9 +188,12 @@ class _Order:
         maker: dict[str, int] = {}
         # How a root was touched last, by which statements, and by which before that in another manner.
         touched: dict[str, tuple[str, list[int], list[int]]] = {}
-        fixed = -1
+        fixed: list[int] = []  # what gives arrays other names, or ends the program
+        raising: list[int] = []
+        kinds: list[set[type]] = []
         for i, s in enumerate(block):
             if joining.is_gone(s):
+                kinds.append(set())
                 continue
             before = self.before[i]
             own = {name for x in walk([s]) for name in defs(x)}
@@ -198,12 +206,20 @@ class _Order:
                 now.append(i)
                 touched[root] = kind, now, then
             maker |= dict.fromkeys(own, i)
-            # What may raise, or gives arrays other names, stays where it is.
-            if any(isinstance(x, Raise | Return | Swap) for x in walk([s])):
-                before.update(range(fixed + 1, i))
-                fixed = i
-            elif fixed >= 0:
-                before.add(fixed)
+            inside = {type(x) for x in walk([s])}
+            if inside & _FIXED:
+                before.update(range(i))
+            before.update(fixed[-1:])
+            # What may raise guards what comes behind it, unless that touches no arrays.
+            if Raise in inside:
+                before.update(j for j in range(i) if not kinds[j] <= _HARMLESS)
+            elif not inside <= _HARMLESS:
+                before.update(raising[-1:])
+            kinds.append(inside)
+            if inside & _FIXED:
+                fixed.append(i)
+            if Raise in inside:
+                raising.append(i)
 
     def sorted(self) -> list[int] | None:
         """An order, as near to that of the program as can be; None if there is none."""

@@ -10,6 +10,7 @@ unify.py        sizes that must be equal are one size
 upward.py       loops of independent iterations run upwards
 unsigned.py     indices that cannot be negative are unsigned
 roots.py        powers with halves as exponents become products with a square root
+scaled.py       products with several numbers become products with one
 vectorise.py    elementary functions that are computed for several elements at once
 shift.py        no derivative is taken of the shift inside of a log-sum-exp
 counters.py     integers that count iterations become expressions of the loop's variable
@@ -35,6 +36,7 @@ from retrograde.compiler.optimise.outline import outline
 from retrograde.compiler.optimise.overwritten import drop_overwritten
 from retrograde.compiler.optimise.parallel import parallelise
 from retrograde.compiler.optimise.roots import powers_by_roots
+from retrograde.compiler.optimise.scaled import scale_once
 from retrograde.compiler.optimise.shift import fix_shifts
 from retrograde.compiler.optimise.small import keep_small_in_cells
 from retrograde.compiler.optimise.unify import unify_sizes
@@ -104,6 +106,7 @@ def finish(program: Program, passes: Collection[str] = PASSES, vectormath: bool 
     """
     if vectormath:
         powers_by_roots(program)
+        scale_once(program)
     _run(program, passes, (*FINISHING, "accumulate", "first", "overwritten", "upward", "dead"), is_last=True)
     if "parallel" in passes:
         outline(program)
