@@ -31,6 +31,11 @@ def test_what_a_loop_refuses_is_not_read_before_it():
             of.t((X, np.array([5, 1])), [np.array(1.0)], ())
 
 
+def lines_with(words, function, options):
+    text = specialised(function, (X,), options=options).text("T", 0)
+    return sum(words in line for line in text.splitlines() if "#" not in line)
+
+
 def summed(x):
     s = 0.0
     for i in range(len(x)):
@@ -62,4 +67,30 @@ def with_signs(x):
 )
 def test_a_loop_runs_once_where_what_follows_is_linear(function, count):
     check(function, (X,), options=Options(repeat=True))
-    assert specialised(function, (X,), options=Options(repeat=True)).text("T", 0).count("np.exp(") == count
+    assert lines_with("np.exp(", function, Options(repeat=True)) == count
+
+
+def last_of_all(x):
+    out = np.zeros(2)
+    for i in range(3):
+        y = 1.0
+        for _ in range(2):
+            y *= np.sin(x[i])
+        out[0] = y
+    return out
+
+
+def both_of_each(x):
+    out = np.empty((3, 2))
+    for i in range(3):
+        for j in range(2):
+            out[i, j] = np.exp(x[i] * j)
+        out[i, 0] *= x[i]
+    return out
+
+
+def test_the_cotangent_of_a_place_goes_to_the_last_that_wrote_it():
+    for options in (None, Options(repeat=True), Options(one_sweep=False)):
+        check(last_of_all, (X,), options=options)
+        check(both_of_each, (X,), options=options)
+    assert lines_with("for i in range(3)", both_of_each, Options(repeat=True)) == 1
