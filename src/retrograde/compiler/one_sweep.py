@@ -24,21 +24,26 @@ from retrograde.compiler.form import (
     Get,
     If,
     Increase,
+    Load,
     Op,
+    Pop,
     Program,
     Raise,
     Return,
-    Set,
     Statement,
+    Store,
     Swap,
+    View,
+    While,
+    Whole,
     blocks_of,
     defs,
+    names_in,
     uses,
     walk,
 )
 
 _FIXED = {Swap, Return}
-_HARMLESS = {Op, Get, Set, Add, If, For}
 READ, ADD, WRITE = "read", "add", "write"  # reads have no order among themselves, and sums have none
 
 
@@ -73,6 +78,7 @@ class _Joining:
         self.firsts = {id(pair.adjoint): pair.first for pair in pairs}
         self.dropped = {id(s): pair.adjoint for pair in pairs for s in pair.between}
         self.done: set[int] = set()
+        self.from_data = _from_data(program)
 
     def joined(self, block: Block) -> Block:
         """A block in which those of the pairs are joined that can be."""
@@ -158,6 +164,17 @@ class _Joining:
                 found.pop(root, None)  # it is touched once, where the first of the pair does
         return found
 
+    def needs_guards(self, s: Statement) -> bool:
+        """Whether a statement may touch an array beyond its ends if what raises before it had not run.
+
+        Places that are counted by loops are as right before as behind; those that are found in data may be wrong.
+        """
+        return any(
+            isinstance(x, While | Call | Whole)
+            or (isinstance(x, Load | Store | Increase | View) and not self.from_data.isdisjoint(names_in(x.index)))
+            for x in walk([s])
+        )
+
     def own_access(self, s: Statement) -> dict[str, str]:
         reads, writes, adds = self.memory.reads(s), self.memory.writes(s), set[str]()
         if isinstance(s, Add | Increase):
@@ -171,6 +188,15 @@ class _Joining:
             writes |= {name for name in s.dsts if self.memory.is_array(name)}
         shared = (reads & adds) | writes
         return dict.fromkeys(reads, READ) | dict.fromkeys(adds, ADD) | dict.fromkeys(shared, WRITE)
+
+
+def _from_data(program: Program) -> set[str]:
+    """The integers that a program reads from memory, and what it makes of them."""
+    found: set[str] = set()
+    for s in walk(program.body):
+        if isinstance(s, Load | Get | Pop | Call | Whole) or (isinstance(s, Op) and not found.isdisjoint(uses(s))):
+            found |= {name for name in defs(s) if program.types[name].kind in "iu"}
+    return found
 
 
 class _Order:
@@ -190,10 +216,10 @@ class _Order:
         touched: dict[str, tuple[str, list[int], list[int]]] = {}
         fixed: list[int] = []  # what gives arrays other names, or ends the program
         raising: list[int] = []
-        kinds: list[set[type]] = []
+        is_guarded: list[bool] = []
         for i, s in enumerate(block):
             if joining.is_gone(s):
-                kinds.append(set())
+                is_guarded.append(False)
                 continue
             before = self.before[i]
             own = {name for x in walk([s]) for name in defs(x)}
@@ -210,12 +236,14 @@ class _Order:
             if inside & _FIXED:
                 before.update(range(i))
             before.update(fixed[-1:])
-            # What may raise guards what comes behind it, unless that touches no arrays.
+            # What may raise guards what comes behind it; where a pair is one, it does so in the place of its first.
+            if self.one[i] != i:
+                inside.discard(Raise)
+            is_guarded.append(self.one[i] == i and (Raise in inside or joining.needs_guards(s)))
             if Raise in inside:
-                before.update(j for j in range(i) if not kinds[j] <= _HARMLESS)
-            elif not inside <= _HARMLESS:
+                before.update(j for j in range(i) if is_guarded[j])
+            elif is_guarded[-1]:
                 before.update(raising[-1:])
-            kinds.append(inside)
             if inside & _FIXED:
                 fixed.append(i)
             if Raise in inside:
