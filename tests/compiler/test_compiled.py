@@ -335,3 +335,18 @@ def test_the_first_of_equals_has_the_derivative_of_a_search():
     compiled = rg.compile(largest_weighted)
     np.testing.assert_array_equal(rg.gradient(compiled, x, 3.0)[0], [0, 3, 0, 0])
     np.testing.assert_array_equal(rg.gradient(compiled, x, -3.0)[0], [-3, 0, 0, 0])
+
+
+def test_numba_finds_its_own_numpy_after_it_was_first_used_inside_of_a_transform(tmp_path):
+    program = tmp_path / "first_use.py"
+    program.write_text(
+        "import numba, numpy as np, retrograde as rg\n"
+        "def f(x):\n"
+        "    return np.sum(x * x)\n"
+        "compiled = rg.compile(f, cache=False)\n"
+        "x = np.ones(3)\n"
+        "rg.jvp(rg.grad(lambda x: compiled(x)), (x,), (x,))\n"
+        "print(numba.njit(lambda x: np.zeros((2, 2)).sum() + x[0])(x))\n"
+    )
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "1.0", done.stderr

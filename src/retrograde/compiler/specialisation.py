@@ -19,6 +19,7 @@ from retrograde.compiler.source import Source
 from retrograde.compiler.variant import Finished, Variant, Wanted, Which
 from retrograde.errors import InputError
 from retrograde.rules.products import has_nan
+from retrograde.trace.interception import originals
 
 if TYPE_CHECKING:
     from retrograde.compiler.derivatives import Role
@@ -130,7 +131,9 @@ class Specialisation:
     def native(self, variant: Variant, which: Which) -> Callable[..., Any]:
         if which not in variant.natives:
             made = variant.program(which)
-            variant.natives[which] = self._of_kernel(variant, which, made) or self._of_text(variant, which, made)
+            # What numba loads on its way must find NumPy's own functions, whatever transform is running.
+            with originals():
+                variant.natives[which] = self._of_kernel(variant, which, made) or self._of_text(variant, which, made)
         return variant.natives[which]
 
     def _of_text(self, variant: Variant, which: Which, made: Finished) -> Any:
