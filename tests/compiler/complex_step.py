@@ -10,6 +10,7 @@ import builtins
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 STEP = 1e-40
 CLOSEST = 1e-7
@@ -56,6 +57,48 @@ def _wide(make: Any) -> Any:
     return made
 
 
+def _order(x: Any, axis: int) -> Any:
+    ranked = np.sort(np.real(x), axis)
+    _apart(np.diff(ranked, axis=axis))
+    return np.argsort(np.real(x), axis)
+
+
+def _furthest(x: Any, sign: int) -> Any:
+    _order(x, -1)
+    return np.argmax(sign * np.real(x))
+
+
+class _Linalg:
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np.linalg, name)
+
+    norm = staticmethod(lambda x: np.sqrt(np.sum(x * x)))
+
+    @staticmethod
+    def slogdet(a: Any) -> Any:
+        det = np.linalg.det(a)
+        return np.sign(np.real(det)), np.log(det * np.sign(np.real(det)))
+
+    @staticmethod
+    def cholesky(a: Any) -> Any:
+        """The factor of a symmetric matrix, without the conjugates of that of a Hermitian one."""
+        low = np.zeros(a.shape, complex)
+        for i in range(len(a)):
+            for j in range(i + 1):
+                rest = a[i, j] - np.sum(low[i, :j] * low[j, :j])
+                low[i, j] = np.sqrt(rest) if i == j else rest / low[j, j]
+        return low
+
+
+class _Special:
+    erf = staticmethod(lambda x: special.erf(x))
+    digamma = psi = staticmethod(lambda x: special.digamma(x))
+    gammaln = staticmethod(lambda x: special.loggamma(x))
+    expit = staticmethod(lambda x: 1.0 / (1.0 + np.exp(-x)))
+    logsumexp = staticmethod(lambda x: np.log(np.sum(np.exp(x))))
+    softmax = staticmethod(lambda x, axis: np.exp(x) / np.sum(np.exp(x), axis=axis, keepdims=True))
+
+
 class _Numpy:
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
@@ -66,11 +109,37 @@ class _Numpy:
     minimum = staticmethod(lambda x, y: _chosen(x, y, -1))
     max, min = staticmethod(_extreme(1)), staticmethod(_extreme(-1))
     sign = staticmethod(lambda x: np.sign(np.real(x)))
+    zeros_like = empty_like = staticmethod(lambda x: np.zeros(np.shape(x), complex))
+    sort = staticmethod(lambda x, axis=-1: np.take_along_axis(x, _order(x, axis), axis))
+    argmax = staticmethod(lambda x: _furthest(x, 1))
+    argmin = staticmethod(lambda x: _furthest(x, -1))
+    median = staticmethod(lambda x: np.mean(np.sort_complex(x)[(len(x) - 1) // 2 : len(x) // 2 + 1]))
+    var = staticmethod(lambda x: np.mean((x - np.mean(x)) ** 2))
+    std = staticmethod(lambda x: np.sqrt(np.mean((x - np.mean(x)) ** 2)))
+    hypot = staticmethod(lambda x, y: np.sqrt(x * x + y * y))
+    linalg = _Linalg()
+
+    @staticmethod
+    def clip(x: Any, low: float, high: float) -> Any:
+        return _chosen(_chosen(x, low, 1), high, -1)
+
+    @staticmethod
+    def searchsorted(a: Any, x: Any, side: Any = "left") -> Any:
+        _apart(np.subtract.outer(np.real(x), a))
+        return np.searchsorted(np.real(a), np.real(x), side)
+
+    @staticmethod
+    def interp(x: Any, xp: Any, fp: Any) -> Any:
+        _apart(np.subtract.outer(np.real(x), xp))
+        k = np.clip(np.searchsorted(xp, np.real(x)), 1, len(xp) - 1)
+        inside = fp[k - 1] + (fp[k] - fp[k - 1]) / (xp[k] - xp[k - 1]) * (x - xp[k - 1])
+        return np.where(np.real(x) < xp[0], fp[0], np.where(np.real(x) > xp[-1], fp[-1], inside))[()]
 
 
 NAMES: dict[str, Any] = {
     "np": _Numpy(),
     "math": np,
+    "special": _Special(),
     "abs": _absolute,
     "max": _extreme(1),
     "min": _extreme(-1),

@@ -1323,3 +1323,49 @@ def names_exchanged_with_a_new_array(x, a):
 
 def s_of(x):
     return x[0] * 0.5
+
+
+@program(signed(4), 0.6)
+def functions_defined_in_a_loop(x, w):
+    s = 0.0
+    for i in range(len(x)):
+
+        def scaled(v, k=2.0):
+            for j in range(3):
+                if v * j > 1.5:
+                    return v * k
+            return v * w * x[i]  # noqa: B023
+
+        s += scaled(x[i]) + scaled(s, k=0.1)
+        if s > 50.0:
+            break
+    return s
+
+
+@program(signed(5), 3)
+def state_made_anew_in_each_step(u, steps):
+    previous = u
+    for t in range(steps):
+        new = np.zeros_like(u)
+        for i in range(1, len(u) - 1):
+            new[i] = u[i] + 0.3 * (u[i - 1] - 2.0 * u[i] + u[i + 1]) * previous[0]
+        new[0] = np.sin(new[1])
+        u = new
+    return u, np.sum(u * previous)
+
+
+@program(signed(4))
+def loops_over_places(x):
+    a = np.outer(x, x)
+    s = 0.0
+    for i, j in np.ndindex(3, 2):
+        s += a[i, j] * (i + 1)
+    for (i, j), v in np.ndenumerate(a):
+        s += v * (i - j)
+    for k in reversed(range(1, 4)):
+        s = s * 0.9 + x[k]
+    for v in reversed(x):
+        s = s * 0.9 + v * v
+    for v in a.flat:
+        s += v**2
+    return s

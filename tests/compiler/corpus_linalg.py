@@ -133,3 +133,12 @@ def powers_and_pseudo_inverses(a, b, c):
     p, q = np.linalg.pinv(a), np.linalg.pinv(b)
     d = np.linalg.matrix_power(c, 3) @ np.linalg.matrix_power(c, -1)
     return p @ q * 2.0, d @ np.linalg.matrix_power(c, 0)
+
+
+@program(np.stack((REGULAR, REGULAR.T + np.eye(3))), numbers(3, 2), numbers(3))
+def stacks_of_matrices(a, b, c):
+    symmetric = a @ np.swapaxes(a, 1, 2)
+    x = np.linalg.solve(a, b) + np.linalg.inv(a)[:, :, :2] * np.linalg.det(a)[0]
+    y = np.linalg.eigh(symmetric)[0] * np.linalg.slogdet(a)[1].sum() + np.linalg.svdvals(a)
+    z = np.linalg.cholesky(symmetric)[1] @ c + np.linalg.qr(a)[1][0, :, 1] ** 2
+    return x, y * np.linalg.solve(a[0], c) + z

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from compiler.random_constructs import Constructs
+
 Shape = tuple[int, ...]
 
 
@@ -57,7 +59,7 @@ def random_program(seed: int, size: int = 9) -> Text:
     return _Writer(seed, size).program()
 
 
-class _Writer:
+class _Writer(Constructs):
     def __init__(self, seed: int, size: int) -> None:
         self.random = random.Random(seed)
         self.size = size
@@ -71,6 +73,7 @@ class _Writer:
         self.scope = Scope([], {}, {})
         self.result = ""
         self.inside_branch = 0
+        self.again = ""
         self.n = self.random.randint(2, 4)
         self.m = self.random.randint(2, 3)
 
@@ -116,6 +119,8 @@ class _Writer:
     def program(self) -> Text:
         for _ in range(self.random.choice((0, 0, 1, 1, 2))):
             self.helper()
+        if self.chance(0.3):
+            self.again = self.recursive_helper()
         if self.chance(0.3):
             self.depth = 0
             self.line(f"OUTSIDE = np.array([{', '.join(self.constant() for _ in range(self.n))}])")
@@ -199,6 +204,8 @@ class _Writer:
             self.call,
             self.swap,
         ]
+        if self.chance(0.35):
+            kinds = self.more_statements()
         if budget > 2 and self.loops < 3:
             kinds += [self.for_loop] * 5 + [self.while_loop, self.branch, self.branch]
         if self.loops and self.chance(0.25):
@@ -276,6 +283,9 @@ class _Writer:
             self.scope.arrays[new] = Array(shape, array.root, False)
         return 1
 
+    def new_array(self, name: str, shape: Shape) -> None:
+        self.scope.arrays[name] = Array(shape, self.root())
+
     def writable(self) -> list[str]:
         return [n for n, a in self.scope.arrays.items() if a.root not in self.frozen]
 
@@ -346,6 +356,13 @@ class _Writer:
 
     def call(self, budget: int) -> int:
         """A helper with a part of an array."""
+        if self.again and self.chance(0.4):
+            s = self.fresh("s")
+            self.line(
+                f"{s} = {self.again}({self.elements((self.n,), 1)}, {self.scalar(1)}, {self.random.randint(0, 3)})"
+            )
+            self.scope.scalars.append(s)
+            return 1
         if not self.helpers:
             return self.set_scalar(budget)
         helper, shape, writes, result = self.random.choice(self.helpers)
@@ -573,6 +590,8 @@ class _Writer:
         if depth <= 0 or self.chance(0.15):
             return self.scalar_leaf()
         a, b = self.scalar(depth - 1), self.scalar(depth - 1)
+        if self.chance(0.08):
+            return self.more_scalar(depth - 1)
         kind = self.random.randrange(15)
         if kind < 5:
             return f"({a} {self.pick('+-*')} {b})"
@@ -632,6 +651,8 @@ class _Writer:
             return self.array_leaf(shape)
         a = self.elements(shape, depth - 1)
         b = self.narrower(shape, depth - 1)
+        if self.chance(0.12):
+            return self.more_elements(shape, depth - 1)
         kind = self.random.randrange(14)
         if kind < 5:
             a, b = (a, b) if self.chance(0.6) else (b, a)

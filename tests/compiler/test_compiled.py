@@ -350,3 +350,14 @@ def test_numba_finds_its_own_numpy_after_it_was_first_used_inside_of_a_transform
     )
     done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "1.0", done.stderr
+
+
+def test_a_value_that_numba_has_no_code_for_is_that_of_the_compilers_own_program():
+    def ranked(x, out):
+        out[:] = np.cumsum(np.sort(x, axis=0), axis=1)
+        return np.einsum("ij->j", out)
+
+    compiled = rg.compile(ranked, cache=False)
+    x, out, wanted = np.array([[3.0, 1.0], [2.0, 4.0]]), np.zeros((2, 2)), np.zeros((2, 2))
+    np.testing.assert_array_equal(compiled(x, out), ranked(x, wanted))
+    np.testing.assert_array_equal(out, wanted)

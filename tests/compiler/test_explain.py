@@ -7,7 +7,7 @@ import pytest
 
 import retrograde as rg
 
-pytest.importorskip("numba")
+numba = pytest.importorskip("numba")
 
 
 @rg.compile
@@ -72,6 +72,60 @@ def test_what_is_not_known_beforehand_is_none():
     assert found.taped is None
     assert found.nbytes is None
     assert "as many as the loop makes" in str(found)
+    assert "memory      grows with the steps of the loop" in str(found)
+
+
+@rg.compile
+def kept_positive(x):
+    y = x[x > 0.0]
+    z = y * y
+    for t in range(len(z)):
+        z[t] = np.sin(z[t] * 2.0 + 1.0)
+    return np.sum(z * y)
+
+
+def test_loop_counters_are_not_active_and_sizes_that_depend_on_values_are_named():
+    found = kept_positive.explain(np.ones(3))
+    assert set(found.active) == {"x", "y", "z"}
+    assert found.nbytes is None
+    assert found.grows
+    assert f"grows with {found.grows[0]}" in str(found)
+
+
+@rg.compile(parallel=True)
+def last_of_all(x):
+    total = 0.0
+    last = 0.0
+    for i in numba.prange(len(x)):
+        total += x[i] ** 2
+        last = last * 0.5 + x[i]
+    return total + last
+
+
+def test_a_parallel_loop_that_has_one_thread_is_said_to_and_why():
+    found = last_of_all.explain(np.ones(3))
+    assert found.threads
+    line, text, why = found.threads[0]
+    assert text == "for i in numba.prange(len(x)):"
+    assert f"one thread  test_explain.py:{line}  {text}    as {why}" in str(found)
+
+
+def halves(x, n):
+    if n == 0:
+        return x * 0.5
+    return np.sin(halves(x, n - 1))
+
+
+@rg.compile
+def by_recursion(x):
+    y = halves(x, 3)
+    for i in range(3):
+        y[i] = y[i] ** 2
+    return np.sum(y)
+
+
+def test_arrays_of_which_only_the_call_knows_the_size_can_be_explained():
+    assert "grows with" in str(by_recursion.explain(np.ones(3)))
 
 
 def test_arguments_are_needed_before_the_first_call():

@@ -252,9 +252,9 @@ def truth_of_an_array(x):
     return 0.0
 
 
-@refused("np.sum with the argument where=", "np.sum(x, where=x > 0)", X)
+@refused("np.mean with the argument where=", "np.mean(x, where=x > 0)", X)
 def unknown_argument(x):
-    return np.sum(x, where=x > 0)
+    return np.mean(x, where=x > 0)
 
 
 @refused("the attribute nbytes of an array", "x.nbytes", X)
@@ -262,13 +262,23 @@ def unknown_attribute(x):
     return x.nbytes
 
 
-@refused("a call of the object fft", "np.fft.fft(x)", X)
+@refused("a call of np.fft.fft, which compile does not know", "np.fft.fft(x)", X)
 def unknown_function(x):
     return np.fft.fft(x)
 
 
-@refused("linear algebra with something else than one matrix", "np.linalg.inv(x)", np.ones((2, 2, 2)))
-def stack_of_matrices(x):
+@refused("np.linalg.lstsq", "np.linalg.lstsq(a, x)", np.ones((3, 2)), X)
+def least_squares(a, x):
+    return np.linalg.lstsq(a, x)[0]
+
+
+@refused("eigenvalues of a matrix that may not be symmetric", "np.linalg.eig(a)", np.ones((2, 2)))
+def complex_eigenvalues(a):
+    return np.linalg.eig(a)[0]
+
+
+@refused("linear algebra with something that is no matrix", "np.linalg.inv(x)", X)
+def inverse_of_a_vector(x):
     return np.linalg.inv(x)
 
 
@@ -358,9 +368,19 @@ def conj_of_a_number(z):
     return z.conj()
 
 
-@refused("a call of the object fft", "np.fft.fft(z)", X * 1j)
+@refused("a call of np.fft.fft, which compile does not know", "np.fft.fft(z)", X * 1j)
 def fourier_transform(z):
     return np.fft.fft(z)
+
+
+@refused("... in np.einsum", 'np.einsum("...i->i", a)', np.ones((2, 2)))
+def unnamed_axes(a):
+    return np.einsum("...i->i", a)
+
+
+@refused("several quantiles at once", "np.quantile(x, np.array([0.2, 0.3]))", X)
+def several_quantiles(x):
+    return np.quantile(x, np.array([0.2, 0.3]))
 
 
 @refused("3 indices for an array of 1 axes", "x[0, 0, 0]", X)

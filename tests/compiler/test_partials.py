@@ -10,7 +10,10 @@ from retrograde.compiler.form import FLOAT, Program
 from retrograde.compiler.partials import partials
 from retrograde.rules.table import RULES, Elementwise
 
-WITH_RULES = [fn for fn, f in ops.FUNCTIONS.items() if isinstance(RULES.get(f), Elementwise)]
+# The order of polygamma is an integer, of which there is no derivative.
+WITH_RULES = [
+    fn for fn, f in ops.FUNCTIONS.items() if isinstance(RULES.get(f), Elementwise) and fn != "special.polygamma"
+]
 
 
 @pytest.mark.parametrize("fn", [*ops.ARITHMETIC, "neg", *WITH_RULES])

@@ -30,6 +30,8 @@ from retrograde.compiler.options import Options
 from retrograde.compiler.specialisation import Specialisation
 from retrograde.compiler.variant import Which
 
+special = pytest.importorskip("scipy.special")
+
 LONG = "RETROGRADE_LONG" in os.environ
 LARGEST = 1e4
 
@@ -72,7 +74,7 @@ class Trial:
         self.text = random_program(seed, size)
         self.file = f"<random program {seed}>"
         self.args = arguments_of(self.text, seed)
-        self.function = function_of(self.text, self.file, {"np": np, "math": math})
+        self.function = function_of(self.text, self.file, {"np": np, "math": math, "special": special})
         rng = np.random.default_rng(seed + 1)
         self.v = [None if isinstance(a, int) else rng.uniform(-1, 1, np.shape(a))[()] for a in self.args]
         try:

@@ -43,7 +43,8 @@ def test_polygamma_is_exact(n):
         want = float(mpmath.polygamma(n, mpmath.mpf(x)))
         assert ours.polygamma(n, x) == pytest.approx(want, rel=4e-15, abs=2e-15)
     assert ours.polygamma(0, -2.5) == pytest.approx(float(mpmath.digamma(-2.5)), rel=1e-14)
-    assert math.isnan(ours.polygamma(n, 0.0))
+    for x in (0.0, -0.0, -1.0):
+        np.testing.assert_equal(ours.polygamma(n, x), float(special.polygamma(n, x)) if n else special.digamma(x))
 
 
 def test_values_of_compiled_functions_are_scipys():
@@ -53,7 +54,7 @@ def test_values_of_compiled_functions_are_scipys():
 
 
 def test_functions_of_scipy_without_native_code_are_refused():
-    with pytest.raises(LanguageError, match=r"logsumexp, which compile does not know"):
-        compile(lambda x: special.logsumexp(x)).source("pullback", np.ones(3))
+    with pytest.raises(LanguageError, match=r"logsumexp with weights"):
+        compile(lambda x: special.logsumexp(x, b=x)).source("pullback", np.ones(3))
     with pytest.raises(LanguageError, match="jv, which compile does not know"):
         compile(lambda x: special.jv(1, x)).source("pullback", 1.0)

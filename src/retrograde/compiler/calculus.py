@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from retrograde.compiler import ops
 from retrograde.compiler.form import At, Block, Op, Operand, Program, Statement, Type, zero_of
+from retrograde.compiler.partials import Product
 
 
 class Writer:
@@ -66,8 +69,10 @@ class Writer:
             return self.op("real", x)
         return self.op(f"cast:{type.dtype}", x) if isinstance(x, str) else complex(x)
 
-    def conj(self, x: Operand) -> Operand:
+    def conj(self, x: Any) -> Any:
         """The complex conjugate, of factors where that costs nothing."""
+        if isinstance(x, Product):
+            return x.conjugate()
         if not self.program.type_of(x).is_complex:
             return x
         made = self.made.get(x) if isinstance(x, str) else None
@@ -82,8 +87,10 @@ class Writer:
         found = [self.made.get(a) for a in product.args if self.program.type_of(a).is_complex]
         return len(found) == 1 and (product.fn == "/" or (found[0] is not None and found[0].fn == "conj"))
 
-    def times(self, g: Operand, partial: Operand) -> Operand:
+    def times(self, g: Operand, partial: Operand | Product) -> Operand:
         """A cotangent or tangent times a partial derivative."""
+        if isinstance(partial, Product):
+            return partial.of(g, self.conj if partial.is_conjugate else _same)
         if not isinstance(partial, str):
             if partial == 1:
                 return g
@@ -102,3 +109,7 @@ class Writer:
         if made is not None and made.fn == "/" and made.args[0] == 1:
             return self.op("/", g, made.args[1])
         return self.op("*", g, partial)
+
+
+def _same(x: Operand) -> Operand:
+    return x

@@ -96,8 +96,28 @@ class Compiled(Native):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if any(map(contains_traced, args)) or any(map(contains_traced, kwargs.values())):
             return self._traced(args, kwargs)
+        from retrograde.compiler.native import CompilationError
+
         specialisation, arguments = self._bound(args, kwargs)
-        return self._primal(specialisation)(*(_unboxed(a) for a in arguments.values()))
+        if not specialisation.is_beyond_numba:
+            try:
+                return self._primal(specialisation)(*(_unboxed(a) for a in arguments.values()))
+            except CompilationError:
+                specialisation.is_beyond_numba = True
+        return self._own_value(specialisation, arguments)
+
+    def _own_value(self, of: Specialisation, arguments: dict[str, Any]) -> Any:
+        """The value by our own program of the function, where numba lacks something that is in it."""
+        from retrograde.compiler.specialisation import Which
+
+        leaves = self._leaves(of, arguments)
+        given: dict[Any, Any] = {("x", i): leaf for i, leaf in enumerate(leaves)}
+        given |= {("x", i): np.array(leaves[i]) for i in of.written}
+        of.check_overlaps(leaves)
+        found = of.run(Which("J", 0), given)
+        for i in of.written:
+            leaves[i][...] = found.get(("x", i), given["x", i])
+        return _structured(of.structure, iter([found["y", j] for j in range(len(of.result_types))]))
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

@@ -62,6 +62,17 @@ def times(g, partial):
     return 0.0 if g == 0.0 and product != product else product
 
 
+def over(g, length):
+    """The quotient, which is zero where g is zero."""
+    return 0.0 if g == 0.0 else g / length
+
+
+def along(x, ratio):
+    """The product, which is zero where one of the two is zero, though the other be infinite or NaN."""
+    product = x * ratio
+    return 0.0 if product != product and (x == 0.0 or ratio == 0.0) else product
+
+
 def grown(tape):
     """The tape with twice the space."""
     longer = np.empty(2 * tape.shape[0], tape.dtype)
@@ -208,6 +219,10 @@ class _Emitter:
             return args[0]
         if fn == "keep":
             return args[0]
+        if fn == "squared":
+            return f"({args[0]} * {args[0]})"
+        if fn == "root":
+            return f"np.sqrt({_bare(args[0])})"
         if fn == "where":
             return f"({args[1]} if {args[0]} else {args[2]})"
         if fn == "shape":

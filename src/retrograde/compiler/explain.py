@@ -60,7 +60,9 @@ class Explanation:
         tapes: what is kept.
         again: lines of which values are computed again in the reverse sweep.
         loops: the lines of loops whose iterations run again in the reverse sweep, one by one.
+        threads: the lines of parallel loops that have one thread, and why.
         nbytes: the memory of all arrays that the pullback makes, for the sizes of the last call; None if not known.
+        grows: what the memory grows with that is not known beforehand.
     """
 
     name: str
@@ -69,7 +71,9 @@ class Explanation:
     tapes: tuple[Tape, ...]
     again: tuple[tuple[int, str], ...]
     loops: tuple[tuple[int, str], ...]
+    threads: tuple[tuple[int, str, str], ...]
     nbytes: int | None
+    grows: tuple[str, ...]
 
     @property
     def taped(self) -> int | None:
@@ -89,8 +93,11 @@ class Explanation:
             lines.append(f"  taped       {file}:{tape.line}  {tape.text}    {tape.name}: {size} of {tape.nbytes} bytes")
         if self.taped is not None:
             lines.append(f"  tapes       {self.taped:,} bytes")
+        lines += [f"  one thread  {file}:{line}  {text}    as {why}" for line, text, why in self.threads]
         if self.nbytes is not None:
             lines.append(f"  memory      {self.nbytes:,} bytes, with copies and shadows")
+        else:
+            lines.append(f"  memory      grows with {', '.join(self.grows)}")
         return "\n".join(lines)
 
 
@@ -120,13 +127,20 @@ def explained(d: Derivative, passes: tuple[str, ...], names: Collection[str], si
             loops[place] = None
         elif note.kind == "again":
             again[place] = None
-        elif stem(note.name) in names:
+        elif note.kind == "active" and program.types[note.name].is_inexact and stem(note.name) in names:
             active[stem(note.name)] = None
     made = finished(d, passes)
     file = next((note.at.file for note in program.notes if note.at), "")
     name = program.name.removesuffix("_pullback")
-    nbytes = _Measure(made, sizes).memory()
-    return Explanation(name, file, tuple(active), tuple(tapes), tuple(again), tuple(loops), nbytes)
+    threads = {
+        (note.at.line, note.at.text.strip(), note.name): None
+        for note in made.notes
+        if note.kind == "one thread" and note.at
+    }
+    nbytes, grows = _Measure(made, sizes).memory()
+    return Explanation(
+        name, file, tuple(active), tuple(tapes), tuple(again), tuple(loops), tuple(threads), nbytes, tuple(grows)
+    )
 
 
 class _Measure:
@@ -170,7 +184,10 @@ class _Measure:
             return tuple(self.sizes[array])
         view = self.views.get(array)
         if view is None:
-            dims = [self.number(n) for n in self.program.dims.get(array, (None,))]
+            sizes = self.program.dims.get(array, (None,))
+            if any(self.is_asked_of(n, array) for n in sizes):
+                return None
+            dims = [self.number(n) for n in sizes]
             return None if None in dims else tuple(n for n in dims if n is not None)
         base = self.shape(view.array)
         if base is None:
@@ -191,6 +208,11 @@ class _Measure:
                 shape.append(len(range(*slice(*bounds).indices(n))))
         return tuple(shape)
 
+    def is_asked_of(self, size: Operand, array: str) -> bool:
+        """Whether a size of an array is known by asking the array alone, as with that which a procedure returns."""
+        s = self.definition.get(size) if isinstance(size, str) else None
+        return s is not None and s.fn == "shape" and s.args[0] == array
+
     def product(self, dims: tuple[Operand, ...]) -> int | None:
         numbers = [self.number(n) for n in dims]
         return None if any(n is None for n in numbers) else math.prod(n for n in numbers if n is not None)
@@ -209,18 +231,23 @@ class _Measure:
             return f"({args[0]} {s.fn} {args[1]})"
         return f"{'int' if s.fn.startswith('cast:int') else s.fn}({', '.join(args)})"
 
-    def memory(self) -> int | None:
-        """The bytes of all arrays that a program makes; arrays of a loop count once."""
+    def memory(self) -> tuple[int | None, list[str]]:
+        """The bytes of all arrays that a program makes, and what is not known of them; arrays of a loop count once."""
         total = 0
+        unknown: dict[str, None] = {}
         for s in _once(self.program.body):
             if isinstance(s, Stack):
-                return None
+                unknown["the steps of the loop"] = None
+                continue
             shape = s.shape if isinstance(s, Alloc) else self.program.dims.get(s.dst)
             count = None if shape is None else self.product(shape)
-            if count is None:
-                return None
-            total += count * np.dtype(self.program.types[s.dst].dtype).itemsize
-        return total
+            if count is not None:
+                total += count * np.dtype(self.program.types[s.dst].dtype).itemsize
+            elif shape is None:
+                unknown[f"the size of {stem(s.dst)}"] = None
+            else:
+                unknown |= {self.text(n): None for n in shape if self.number(n) is None}
+        return (None if unknown else total), list(unknown)
 
 
 _INTEGERS: dict[str, Any] = {

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler.source import python_function
+from retrograde.trace.running import Ruled
 
 
 class NoKeyError(Exception):
@@ -100,6 +101,10 @@ class Fingerprint:
         elif isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
             self._add("named tuple", value.__module__, value.__qualname__, value._fields)
             self._value(tuple(value._field_defaults.items()))  # type: ignore[attr-defined]
+        elif isinstance(value, Ruled):
+            self._add("primitive")
+            for formula in value._own_rule()[1:]:
+                self._value(formula)
         elif (inner := python_function(value)) is not None:
             self._add(kind.__qualname__, str(getattr(value, "targetoptions", "")))
             self._function(inner)

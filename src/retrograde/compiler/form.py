@@ -532,6 +532,7 @@ class Program:
         effects: as a procedure, the positions of the parameters that it writes into.
         adds: those of them that it only adds to.
         is_faithful: as the pullback of a procedure, whether it leaves its parameters as the procedure does.
+        rule: as a procedure, the derivative that its user gave it (own_rules.py).
     """
 
     def __init__(self, name: str, params: list[str], taken: Iterable[str] = ()) -> None:
@@ -548,6 +549,7 @@ class Program:
         self.zeros: frozenset[str] = frozenset()
         self.adds: frozenset[int] = frozenset()
         self.is_faithful = True
+        self.rule: Any = None
         self.sizes: set[str] = set()
         self._counts: dict[str, int] = {}
 

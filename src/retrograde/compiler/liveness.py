@@ -6,6 +6,8 @@ Afterwards every `for`, `while` and `if` of a normalised body has the attributes
 
 assigned   the names that are bound somewhere inside of it
 wanted     for a branch the names that may be read after it; for a loop also those that its next iteration may read
+
+and every assignment the names that may be `wanted` after it.
 """
 
 from __future__ import annotations
@@ -60,6 +62,8 @@ class _Liveness:
             return self.before_loop(s, after)
         if isinstance(s, ast.Return):
             return frozenset(names_read(s.value))
+        if isinstance(s, ast.Assign):
+            s.wanted = after | self.always  # type: ignore[attr-defined]
         read = names_read(s)
         if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name):
             read.add(s.target.id)

@@ -223,7 +223,13 @@ def _layout(a: Any) -> Any:
     return (kind, *map(_layout, a)) if isinstance(a, tuple) else kind
 
 
+class CompilationError(InputError):
+    """numba cannot compile a function."""
+
+
 def explained(error: Exception, name: str) -> Exception:
     """An error of numba's compiler in our words."""
     first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    return InputError(f"numba cannot compile {name}: {first.strip()}", "njit(f)(…) shows all that numba has to say")
+    return CompilationError(
+        f"numba cannot compile {name}: {first.strip()}", "njit(f)(…) shows all that numba has to say"
+    )

@@ -171,7 +171,7 @@ def _children(s: ast.stmt) -> list[ast.stmt]:
 def _jumps(s: ast.stmt) -> bool:
     """Whether a statement may jump out of itself."""
     if isinstance(s, (*LOOPS, ast.FunctionDef)):
-        return _returns(s)
+        return _returns(s)  # of a function that is defined here none is this one's
     return isinstance(s, JUMPS) or any(_jumps(child) for child in _children(s))
 
 
@@ -181,7 +181,7 @@ def _breaks(s: ast.stmt) -> bool:
 
 
 def _returns(s: ast.stmt) -> bool:
-    return any(True for _ in _returns_of(s))
+    return not isinstance(s, ast.FunctionDef) and any(True for _ in _returns_of(s))
 
 
 def _returns_of(s: ast.AST) -> Iterator[ast.Return]:

@@ -36,7 +36,7 @@ _WITH_A_RULE = (
     "absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh cbrt ceil copysign cos cosh deg2rad degrees "
     "divide exp exp2 expm1 fabs float_power floor floor_divide fmax fmin fmod hypot log log10 log1p log2 logaddexp "
     "logaddexp2 maximum minimum multiply negative positive power rad2deg radians reciprocal remainder rint sin sinh "
-    "sqrt square subtract tan tanh trunc"
+    "sinc sqrt square subtract tan tanh trunc"
 ).split()
 _OF_TRUTH = (
     "isnan isinf isfinite signbit greater greater_equal less less_equal equal not_equal "
@@ -48,11 +48,15 @@ FUNCTIONS |= {"np.sign": np.sign, "np.gcd": np.gcd, "np.lcm": np.lcm, "math.erf"
 NAMES: dict[Any, str] = {function: name for name, function in FUNCTIONS.items()}
 
 
+def is_special(function: Any) -> bool:
+    """Whether a function is one of scipy.special."""
+    special = sys.modules.get("scipy.special")
+    return special is not None and getattr(special, getattr(function, "__name__", ""), None) is function
+
+
 def know(function: Any) -> None:
     """Take up the functions of scipy.special that have a native form, if a function may be one of them."""
-    special = sys.modules.get("scipy.special")
-    is_special = special is not None and getattr(special, getattr(function, "__name__", ""), None) is function
-    if "special.erf" not in FUNCTIONS and (is_special or function in (math.gamma, math.lgamma)):
+    if "special.erf" not in FUNCTIONS and (is_special(function) or function in (math.gamma, math.lgamma)):
         try:
             from retrograde.rules.scipy_special_dispatch import named
             from retrograde.rules.scipy_special_gamma import polygamma
@@ -108,6 +112,10 @@ BITWISE: dict[Any, str] = {
 # neg         minus                                 shape      (array, axis)
 # keep        (a, b): the value a, whose derivative is that of b
 # times       (g, p): g * p, but zero where g is zero and p is infinite or NaN
+# squared     x * x as a term of a square of a length, and
+# root        √x as the length: at the origin its slope is zero, and the derivative of the slope is not
+# over        (g, y): g / y for a length y, but zero where g is zero
+# along       (x, r): x * r for such an r, but zero where one of them is zero, though the other be infinite or NaN
 # value       the same value, without its derivative
 # min, max    Python's own: the first of equals
 # real, imag, conj
@@ -134,6 +142,8 @@ CHEAP = frozenset(
         "keep",
         "value",
         "times",
+        "along",
+        "squared",
         "where",
         "min",
         "max",
@@ -152,7 +162,9 @@ CHEAP = frozenset(
     *BITS,
 }
 # Division and roots take some cycles more: worth computing again rather than a place on the tape, not worth twice.
-MODERATE = frozenset({"/", "np.sqrt", "//", "%", "np.floor", "np.maximum", "np.minimum", "np.square", "np.reciprocal"})
+MODERATE = frozenset(
+    {"/", "over", "root", "np.sqrt", "//", "%", "np.floor", "np.maximum", "np.minimum", "np.square", "np.reciprocal"}
+)
 
 
 def is_cheap(fn: str) -> bool:
@@ -177,7 +189,7 @@ def result_type(fn: str, types: tuple[Type, ...]) -> Type:
         return INT
     if fn.startswith("cast:"):
         return Type(fn[5:])
-    if fn in ("id", "keep", "value", "neg") and types[0].kind in "fc":
+    if fn in ("id", "keep", "value", "neg", "squared", "root") and types[0].kind in "fc":
         return types[0]
     if fn in ("real", "imag"):
         return real_type(types[0])
@@ -187,10 +199,12 @@ def result_type(fn: str, types: tuple[Type, ...]) -> Type:
         return common(types[1], types[2])
     if fn in BITS:
         return BOOL if all(t == BOOL for t in types) and fn != "~" else INT
-    if fn in ("/", "np.divide"):
+    if fn == "root":
+        return FLOAT
+    if fn in ("/", "over", "np.divide"):
         joined = common(*types)
         return joined if joined.kind in "fc" else FLOAT
-    if fn in ("id", "keep", "value", "times", "neg", "conj", "min", "max") or fn in ARITHMETIC:
+    if fn in ("id", "keep", "value", "times", "along", "squared", "neg", "conj", "min", "max") or fn in ARITHMETIC:
         joined = common(*types)
         return INT if joined.kind in "bu" else joined
     dtypes = [np.dtype(t.dtype) for t in types]

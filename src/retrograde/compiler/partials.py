@@ -6,10 +6,10 @@ form, so a formula serves here as it does in the eager modes.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,21 +31,37 @@ class Scribe(Protocol):
     def op(self, fn: str, *args: Operand) -> Operand: ...
 
 
-def partials(fn: str, args: tuple[Operand, ...], y: Operand, wanted: tuple[bool, ...], writer: Scribe) -> list[Operand]:
-    """∂y/∂arg of `y = fn(*args)` for each argument; None where it is zero or not wanted.
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A partial that a cotangent or tangent is multiplied by in a way of its own.
+
+    Attributes:
+        of: `of(g, conj)` writes the product; what it multiplies g by goes through `conj` first.
+        is_conjugate: whether it is the conjugate of a partial, by which cotangents are multiplied.
+    """
+
+    of: Callable[[Operand, Callable[[Operand], Operand]], Operand]
+    is_conjugate: bool = False
+
+    def conjugate(self) -> Product:
+        return replace(self, is_conjugate=not self.is_conjugate)
+
+
+def partials(fn: str, args: tuple[Operand, ...], y: Operand, wanted: tuple[bool, ...], writer: Scribe) -> list[Any]:
+    """∂y/∂arg of `y = fn(*args)` for each argument, an operand or a `Product`; None where it is zero or not wanted.
 
     Of complex numbers the derivative along ẋ is partial · ẋ, and its real part where y is real.
     """
     own = _OF_THE_FORM.get(fn) or (_cast if fn.startswith("cast:") else None)
     if fn == "np.absolute" and writer.program.type_of(args[0]).is_complex:
-        own = functools.partial(_length, y)
+        own = _length
     if own is not None:
-        return [p if w else None for p, w in zip(own(args, writer.op), wanted, strict=True)]
+        return [p if w else None for p, w in zip(own(args, y, writer.op), wanted, strict=True)]
     rule = RULES[ops.ARITHMETIC.get(fn) or (np.negative if fn == "neg" else ops.FUNCTIONS[fn])]
     if not isinstance(rule, Elementwise):
         raise MissingRuleError(f"{fn} has no elementwise rule")
     values = {"y": y, "x": args[0], **dict(zip("abc", args, strict=False))}
-    found: list[Operand] = []
+    found: list[Any] = []
     for partial, want in zip(rule.partials, wanted, strict=True):
         if not want:
             found.append(None)
@@ -57,27 +73,41 @@ def partials(fn: str, args: tuple[Operand, ...], y: Operand, wanted: tuple[bool,
     return found
 
 
-def _cast(args: tuple[Operand, ...], emit: Emit) -> list[Operand]:
+def _cast(args: tuple[Operand, ...], y: Operand, emit: Emit) -> list[Any]:
     return [1.0]
 
 
-def _length(y: Operand, args: tuple[Operand, ...], emit: Emit) -> list[Operand]:
+def _length(args: tuple[Operand, ...], y: Operand, emit: Emit) -> list[Any]:
     """∂|z|: conj(z) / |z|, and zero at zero; of which a second derivative at zero is not lost, but infinite or NaN."""
     return [emit("times", emit("conj", args[0]), emit("/", 1.0, y))]
 
 
-_OF_THE_FORM: dict[str, Callable[[tuple[Operand, ...], Emit], list[Operand]]] = {
-    "id": lambda args, emit: [1.0],
-    "times": lambda args, emit: [args[1], args[0]],
-    "keep": lambda args, emit: [None, 1.0],
-    "real": lambda args, emit: [1.0],
-    "imag": lambda args, emit: [-1j],
-    "complex": lambda args, emit: [1.0, 1j],
-    "where": lambda args, emit: [None, emit("where", args[0], 1.0, 0.0), emit("where", args[0], 0.0, 1.0)],
+_OF_THE_FORM: dict[str, Callable[[tuple[Operand, ...], Operand, Emit], list[Any]]] = {
+    "id": lambda args, y, emit: [1.0],
+    # Where g is zero nothing comes of a change of the partial, though that be infinite or NaN.
+    "times": lambda args, y, emit: [args[1], Product(lambda p_dot, conj: emit("times", conj(args[0]), p_dot))],
+    "keep": lambda args, y, emit: [None, 1.0],
+    "real": lambda args, y, emit: [1.0],
+    "imag": lambda args, y, emit: [-1j],
+    "complex": lambda args, y, emit: [1.0, 1j],
+    "where": lambda args, y, emit: [None, emit("where", args[0], 1.0, 0.0), emit("where", args[0], 0.0, 1.0)],
     # The first of equals is what Python returns.
-    "max": lambda args, emit: _picked(emit, emit(">", args[1], args[0])),
-    "min": lambda args, emit: _picked(emit, emit("<", args[1], args[0])),
+    "max": lambda args, y, emit: _picked(emit, emit(">", args[1], args[0])),
+    "min": lambda args, y, emit: _picked(emit, emit("<", args[1], args[0])),
+    # Lengths, as in rules/lengths.py: at the origin the slope is zero, and the derivative of the slope is not lost.
+    "squared": lambda args, y, emit: [Product(lambda g, conj: emit("along", args[0], emit("*", 2.0, g)))],
+    "root": lambda args, y, emit: [Product(lambda g, conj: emit("over", g, emit("*", 2.0, y)))],
+    "over": lambda args, y, emit: [
+        Product(lambda g_dot, conj: emit("/", g_dot, args[1])),
+        Product(lambda y_dot, conj: emit("times", y, emit("neg", emit("/", y_dot, args[1])))),
+    ],
+    "along": lambda args, y, emit: [args[1], Product(lambda r_dot, conj: emit("along", args[0], r_dot))],
+    "np.hypot": lambda args, y, emit: [_cosine(x, y, emit) for x in args],
 }
+
+
+def _cosine(x: Operand, y: Operand, emit: Emit) -> Product:
+    return Product(lambda g, conj: emit("along", x, emit("over", g, y)))
 
 
 def _picked(emit: Emit, second: Operand) -> list[Operand]:

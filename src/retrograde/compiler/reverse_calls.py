@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from retrograde.compiler import own_rules
 from retrograde.compiler.form import (
     Alloc,
     At,
@@ -111,6 +112,9 @@ class OfCalls(OfLoops):
         name = f"{fn}_pullback"
         procedures = self.program.procedures
         if name not in procedures:
+            if procedures[fn].rule is not None:
+                procedures[name] = own_rules.pullback(self.program, fn, self.options.careful)
+                return name
             there = set(procedures)
             if not self.make_pullback(name, fn, inputs, is_faithful=True):
                 for made in set(procedures) - there:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 # B_2k / (2k)! of the asymptotic series of ψ and its derivatives.
 BERNOULLI = (
     1 / 12,
@@ -34,13 +36,13 @@ def gamma(x: float) -> float:
         return math.copysign(math.inf, x)
     if x > 171.7:
         return math.inf
-    if x < 0.0 and x == math.floor(x):
+    if x < 0.0 and x == np.floor(x):
         return math.nan
     return math.gamma(x)
 
 
 def gammaln(x: float) -> float:
-    if x <= 0.0 and x == math.floor(x):
+    if x <= 0.0 and x == np.floor(x):
         return math.inf
     return math.lgamma(x)
 
@@ -58,8 +60,10 @@ def polygamma(n: int, x: float) -> float:
 
     Source: Abramowitz and Stegun (1964), 6.3.18, 6.4.6 and 6.4.11; ψ(x) of negative x by reflection, 6.3.7.
     """
-    if x <= 0.0 and x == math.floor(x):
-        return math.nan
+    if x == 0.0 and n == 0:
+        return -math.copysign(math.inf, x)
+    if x <= 0.0 and x == np.floor(x):
+        return math.nan if n == 0 else math.inf if n % 2 else -math.inf
     reflected = 0.0
     if x < 0.0 and n == 0:
         reflected = -math.pi / math.tan(math.pi * x)

@@ -60,6 +60,7 @@ class Specialisation:
         finals: those of them that have derivatives.
         sizes: the shapes, or the values, of the leaves in the last call.
         is_plain: run the text as plain Python instead of compiling it.
+        is_beyond_numba: numba cannot compile the function as it is written.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Specialisation:
         self.options_lanes = None if self.options is None else self.options.lanes
         self.fingerprint = fingerprint
         self.is_plain = False
+        self.is_beyond_numba = False
         self.stretches = False
         self.clips = False
         self.differs = False
@@ -119,7 +121,7 @@ class Specialisation:
         from retrograde.compiler.explain import explained
 
         variant = self.variant()
-        names = {node.id for node in ast.walk(self.source.tree) if isinstance(node, ast.Name)} | set(self.params)
+        names = (names_of(self.source.tree) - counters_of(self.source.tree)) | set(self.params)
         return explained(variant.derived(Which("T", 0)), variant.options.passes, names, self.sizes)
 
     def reached(self) -> tuple[Any, ...]:
@@ -380,6 +382,24 @@ class Specialisation:
                         f"number {j + 1}",
                         "a copy of one of them",
                     )
+
+
+def names_of(tree: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def counters_of(tree: ast.AST) -> set[str]:
+    """The names that only ever count the iterations of a loop."""
+    loops = [n for n in ast.walk(tree) if isinstance(n, ast.For) and _counts(n.iter)]
+    counting = [n.target.id for n in loops if isinstance(n.target, ast.Name)]
+    bound = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    return {name for name in counting if counting.count(name) == bound.count(name)}
+
+
+def _counts(items: ast.expr) -> bool:
+    """Whether a loop is over `range` or `prange`."""
+    called = items.func if isinstance(items, ast.Call) else None
+    return getattr(called, "id", getattr(called, "attr", "")) in ("range", "prange")
 
 
 def nested(subset: int, role: Role) -> Role:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from retrograde.compiler import own_rules
 from retrograde.compiler.activity import Activity
 from retrograde.compiler.alias import Memory
 from retrograde.compiler.calculus import Writer
@@ -124,6 +125,8 @@ class Tangent(Writer):
                 self.emit(tangent)
 
     def of_op(self, s: Op) -> None:
+        if s.fn == "over" and self.is_active(s.args[0]):
+            s.fn = "/"  # a zero that changes is not nothing: at the origin of a length it is better NaN than wrong
         wanted = tuple(self.is_active(a) for a in s.args)
         total: Operand = None
         type = self.program.types[s.dst]
@@ -169,6 +172,9 @@ class Tangent(Writer):
         procedures = self.program.procedures
         if name not in procedures:
             callee = procedures[fn]
+            if callee.rule is not None:
+                procedures[name] = own_rules.pushforward(self.program, fn, self.careful)
+                return name
             written = {len(callee.params) + k for k, i in enumerate(inputs) if i in callee.effects}
             made = self.program.procedure(name, fn, callee.effects | written)
             Tangent(made, [made.params[i] for i in inputs], self.careful, self.passes).build()

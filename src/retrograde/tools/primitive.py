@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 
 from retrograde.batch.level import BatchLevel
-from retrograde.errors import BatchError, InputError, MissingRuleError, PullbackError
+from retrograde.errors import BatchError, InputError, PullbackError
 from retrograde.rules.table import General
 from retrograde.trace.call import call_rule, highest_level
 from retrograde.trace.handle import is_traced, like_of
 from retrograde.trace.level import Level
+from retrograde.trace.running import OwnRule, Ruled
 from retrograde.trace.structure import flatten, map_leaves
 
 Formula = Callable[..., Callable[..., Any]]
 
 
-class primitive:
+class primitive(Ruled):
     """A function whose derivative is given by its user, not found in its body.
 
     The function sees plain values only, so it may call code of any kind. `defpullback` gives reverse mode,
@@ -140,7 +141,7 @@ class primitive:
 
     def _checked_pullback(self, y: Any, *args: Any, **kwargs: Any) -> Callable[[Any], Any]:
         if self._pullback is None:
-            raise self._missing("reverse", "pullback")
+            raise self._own_rule().missing("pullback")
         pull = _bound(self._pullback, y, args, kwargs)
         if not isinstance(y, tuple | list):
             return pull
@@ -154,7 +155,7 @@ class primitive:
 
     def _checked_pushforward(self, y: Any, *args: Any, **kwargs: Any) -> Callable[..., Any]:
         if self._pushforward is None:
-            raise self._missing("forward", "pushforward")
+            raise self._own_rule().missing("pushforward")
         push = _bound(self._pushforward, y, args, kwargs)
 
         def push_with_zeros(*dots: Any) -> Any:
@@ -173,12 +174,21 @@ class primitive:
 
         return push_with_zeros
 
-    def _missing(self, mode: str, what: str) -> MissingRuleError:
-        name = self._name
-        return MissingRuleError(
-            f"the primitive {name} has no {what}, which {mode} mode needs",
-            f"{name}.def{what}(lambda out, *args: ...)",
-        )
+    def _own_rule(self) -> OwnRule:
+        return OwnRule(self._name, self._f, self._pullback, self._pushforward)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What numba takes the object for inside of other functions: its own code of the function."""
+        from retrograde.compiler.native import numba
+
+        return numba().typeof(self._code)
+
+    @functools.cached_property
+    def _code(self) -> Any:
+        from retrograde.compiler.native import numba
+
+        return self._f if hasattr(self._f, "py_func") else numba().njit(self._f)
 
     def __reduce__(self) -> str:
         # Found again by its name, like a plain function.

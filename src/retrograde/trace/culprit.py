@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import math
 import sys
-from types import FrameType, TracebackType
+from types import FrameType, FunctionType, TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,15 +61,20 @@ def conversion_error(what: str, x: str, ways: tuple[str, ...]) -> ConversionErro
     return ConversionError(fact, *_instead(culprit, ways, "array" in what), _DROP)
 
 
-def note_on(trace: TracebackType | None, place: str, sure: bool) -> str:
+def note_on(trace: TracebackType | None, place: str, sure: bool, given: Any = None) -> str:
     """What is added to an exception that others raise because of a traced value.
 
     Args:
         place: the user's line.
         sure: whether it is certain that a traced value is the cause.
+        given: the function whose derivative was asked for, which is to blame where no line of the user's ran.
     """
     entry = users_entry(trace)
-    culprit = None if entry is None else _culprit(entry, entry.tb_frame)
+    if entry is not None:
+        culprit = _culprit(entry, entry.tb_frame)
+    else:
+        name = getattr(given, "__name__", None)
+        culprit = None if name is None or isinstance(given, FunctionType) else Culprit(name, given)
     if culprit is None or _is_builtin(culprit.value):
         fact, ways = "a traced value came to code that knows plain numbers and arrays only", [_KEEP, _OWN_RULE]
     else:

@@ -9,7 +9,14 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from retrograde.errors import RetrogradeError, is_ours, location_in, without_our_frames
+from retrograde.errors import (
+    MissingRuleError,
+    RetrogradeError,
+    is_ours,
+    location_in,
+    user_location,
+    without_our_frames,
+)
 from retrograde.trace.callers import package_of
 from retrograde.trace.creation import contains_traced
 from retrograde.trace.culprit import WAYS_TO_WRITE, note_on
@@ -44,7 +51,7 @@ def run(level: Level, work: Callable[[], Any], f: Callable[..., Any], leaves: di
             error.__cause__ = error.__context__ = None
             raise cause from None
         if not _is_wrong_call(error, f, leaves is not None):
-            _explain(error, bool(level.borrowed))
+            _explain(error, bool(level.borrowed), f)
         raise
     finally:
         CONTEXT.set(context)
@@ -89,19 +96,20 @@ def _is_wrong_call(error: Exception, f: Callable[..., Any], is_of_params: bool) 
     return True
 
 
-def _explain(error: Exception, borrowed: bool) -> None:
+def _explain(error: Exception, borrowed: bool, f: Callable[..., Any]) -> None:
     """Add the ways out to what others say when they meet a traced value."""
     if isinstance(error, RetrogradeError) or any(note.startswith("retrograde: ") for note in _notes(error)):
         return
-    place = location_in(error.__traceback__)
+    # Where no frame of the user's was entered, f itself is compiled: then it is the line that asked for its derivative.
+    place = location_in(error.__traceback__) or user_location()
     if isinstance(error, ValueError) and "setting an array element with a sequence" in str(error):
         error.add_note(_WRITTEN.format(place))
     elif isinstance(error, ValueError) and "read-only" in str(error) and borrowed:
         error.add_note(_BORROWED)
     elif _is_foreign(error):
-        error.add_note(note_on(error.__traceback__, place, sure=True))
+        error.add_note(note_on(error.__traceback__, place, sure=True, given=f))
     elif package_of(_innermost(error)) in MIXED:
-        error.add_note(note_on(error.__traceback__, place, sure=False))
+        error.add_note(note_on(error.__traceback__, place, sure=False, given=f))
 
 
 def _notes(error: Exception) -> list[str]:
@@ -152,6 +160,36 @@ class NativeGradient(NamedTuple):
 
     value: Any
     bars: list[Any]
+
+
+class OwnRule(NamedTuple):
+    """A function with the derivative that its user gave it; what is missing is None.
+
+    Attributes:
+        pullback: `pullback(y, *args)` → `pull(y_bar)` → a tuple of one cotangent an argument.
+        pushforward: `pushforward(y, *args)` → `push(*dots)` → the tangent of the result.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    pullback: Callable[..., Callable[..., Any]] | None
+    pushforward: Callable[..., Callable[..., Any]] | None
+
+    def missing(self, what: str) -> MissingRuleError:
+        """The error for a "pullback" or "pushforward" that is wanted and not there."""
+        mode = "reverse" if what == "pullback" else "forward"
+        return MissingRuleError(
+            f"the primitive {self.name} has no {what}, which {mode} mode needs",
+            f"{self.name}.def{what}(lambda out, *args: ...)",
+        )
+
+
+class Ruled:
+    """A function whose derivative is given by its user."""
+
+    def _own_rule(self) -> OwnRule:
+        """What was given, as it is just now."""
+        raise NotImplementedError
 
 
 class Native:

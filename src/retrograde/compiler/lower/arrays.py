@@ -182,8 +182,8 @@ class Arrays(Builder):
                 if at in self.attached:
                     self.at = at
                     raise self.refuse(
-                        "an array that shares its memory with another one here (a diagonal, the parts of a complex "
-                        "array, or what a branch chose) is written into, or the other one is",
+                        "an array that shares its memory with another one here (a diagonal, a transpose, parts of a "
+                        "complex array, or what a branch chose) is written into, or the other one is",
                         "….copy()",
                     )
                 self.attached.add(at)

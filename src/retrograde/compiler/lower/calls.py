@@ -15,6 +15,7 @@ from retrograde.compiler.lower.frame import Frame
 from retrograde.compiler.lower.values import Closure, Constant, Lazy
 from retrograde.compiler.normalise import normalise
 from retrograde.compiler.source import Source, python_function, source_of
+from retrograde.trace.running import Ruled
 
 MOST_CALLS_DEEP = 40
 
@@ -46,6 +47,8 @@ class Calls(Flow):
     def call_python(self, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if isinstance(f, type) and issubclass(f, tuple) and hasattr(f, "_fields"):
             return self.make_named_tuple(f, args, kwargs)
+        if isinstance(f, Ruled):
+            return self.call_ruled(f, args, kwargs)
         function = python_function(f)
         if function is None:
             name = describe(self, Constant(f))
@@ -64,6 +67,9 @@ class Calls(Flow):
         return self.called(source, bound, None)
 
     def call_procedure(self, source: Source, bound: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+    def call_ruled(self, f: Ruled, args: list[Any], kwargs: dict[str, Any]) -> Any:
         raise NotImplementedError
 
     def call_closure(self, f: Closure, args: list[Any], kwargs: dict[str, Any]) -> Any:

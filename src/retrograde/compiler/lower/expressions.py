@@ -235,7 +235,7 @@ class Expressions(Indexing):
     def on_BinOp(self, node: ast.BinOp) -> Any:
         left, right = self.exprs([node.left, node.right])
         if isinstance(node.op, ast.MatMult):
-            return functions.dot(self, left, right)
+            return functions.matmul(self, left, right)
         return self.binary(OPERATORS[type(node.op)], left, right)
 
     def binary(self, sign: str, left: Any, right: Any) -> Any:
@@ -406,6 +406,10 @@ class Expressions(Indexing):
                 return Constant(np.dtype(self.element_type(value).dtype))
             if name in ("real", "imag"):
                 return functions.part(self, value, name)
+            if name == "flat":
+                return functions.ravel(self, value)
+            if name == "mT":
+                return functions.transpose_matrices(self, value)
             if name in functions.METHODS:
                 return Bound(value, name)
             raise self.refuse(f"the attribute {name} of an array")
@@ -515,7 +519,14 @@ def describe(lower: Indexing, value: Any) -> str:
         v = value.value
         if v is None:
             return "None"
-        return f"the text {v!r}" if isinstance(v, str) else f"the object {getattr(v, '__name__', type(v).__name__)}"
+        if isinstance(v, str):
+            return f"the text {v!r}"
+        name, module = getattr(v, "__name__", ""), getattr(v, "__module__", None) or ""
+        if callable(v) and name and module.split(".")[0] in ("numpy", "math", "scipy"):
+            return f"{module.replace('numpy', 'np')}.{name}"
+        if isinstance(v, np.ufunc):
+            return f"np.{name}" if getattr(np, name, None) is v else f"scipy.special.{name}"
+        return f"the object {name or type(v).__name__}"
     if isinstance(value, tuple):
         return "a tuple"
     if isinstance(value, Bound):

@@ -32,7 +32,7 @@ from retrograde.compiler.lower import functions
 from retrograde.compiler.lower.builder import NotYetKnown
 from retrograde.compiler.lower.expressions import describe
 from retrograde.compiler.lower.statements import Statements
-from retrograde.compiler.lower.values import NONE, Constant, Enumerated, InCell, Object, Range, Stale, Zipped
+from retrograde.compiler.lower.values import NONE, Constant, Enumerated, InCell, Object, Places, Range, Stale, Zipped
 
 Seen = Sequence[Sequence[Any]]
 """For each side of a branch the values that names have."""
@@ -240,6 +240,8 @@ class Flow(Statements):
                 count, inner = self.iteration(items.items, node)
                 start = items.start
                 return count, lambda k: (self.op("+", k, start), inner(k))
+            if isinstance(items, Places):
+                return self.size_of(items.shape), lambda k: self.place_of(k, items.shape)
             if isinstance(items, Zipped):
                 pairs = [self.iteration(i, node) for i in items.items]
                 count = pairs[0][0]
@@ -250,6 +252,14 @@ class Flow(Statements):
                 array = self.force(items)
                 return self.shape(array)[0], lambda k: self.subscript(array, [k])
             raise self.refuse(f"a loop over {describe(self, items)}", "for i in range(n)")
+
+    def place_of(self, k: Operand, shape: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        """The indices of element k of an array of this shape."""
+        places: list[Operand] = []
+        for n in reversed(shape[1:]):
+            places.append(self.op("%", k, n))
+            k = self.op("//", k, n)
+        return (k, *reversed(places))
 
     def for_with_break(self, s: Any, count: Operand, item: Any) -> None:
         """A loop that may be left early: a `while` that counts."""

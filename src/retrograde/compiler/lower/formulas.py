@@ -112,14 +112,18 @@ class Formulas(Calls):
         block, start = self.block, len(self.block)
         for _ in range(MOST_ATTEMPTS):
             try:
-                found = self.call_closure(self.call(formula, args), directions, {})
+                found = self.call_closure(self.called_with(formula, args), directions, {})
+                self.check_settled()
                 return found if isinstance(found, tuple) else (found,)
             except Restart:
                 self.block = block
                 del block[start:]
         raise AssertionError(f"the types of {formula.__name__} do not settle")
 
-    def call(self, function: Any, args: tuple[Any, ...]) -> Any:
+    def check_settled(self) -> None:
+        """Rules write into nothing that anything else could see."""
+
+    def called_with(self, function: Any, args: tuple[Any, ...]) -> Any:
         source = source_of(function)
         self.at = source.at(source.tree)
         self.frames = [Frame(source, ("a rule",))]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import Any
 
+from retrograde.compiler import ops
 from retrograde.compiler.form import BOOL, INT, Add, Index, Operand, Slice
 from retrograde.compiler.lower.arrays import Arrays
 from retrograde.compiler.lower.values import NONE, Constant, Lazy
@@ -62,7 +64,7 @@ class Indexing(Arrays):
         if isinstance(item, Slice):
             return Slice(*(None if b is None or b is NONE else b for b in item))
         if isinstance(item, tuple):
-            raise self.refuse("a tuple as an index inside an index", "an array of integers")
+            return self.item(self.array_of(item))
         if self.is_array(item):
             if self.element_type(item).kind not in "iub":
                 raise self.refuse("an array of floats as an index", "x[indices.astype(np.int64)]")
@@ -73,12 +75,29 @@ class Indexing(Arrays):
             raise self.refuse(f"an index of type {self.type_of(item)}", "int(i)")
         return item
 
+    def array_of(self, item: tuple[Any, ...]) -> Any:
+        """A list of integers or truth values in the place of an index."""
+        if not item or any(self.is_array(i) or isinstance(i, tuple | Constant) for i in item):
+            raise self.refuse("a list as an index that does not hold numbers", "an array of integers")
+        type = ops.common(*(self.element_type(i) for i in item))
+        array = self.alloc("w", (len(item),), type)
+        for k, i in enumerate(item):
+            self.store(array, (k,), i)
+        return array
+
     def gather(self, value: Any, items: list[Any]) -> Any:
         """`x[mask]`, `x[indices]`, `x[rows, columns]`: a copy, one element of the index arrays at a time."""
-        arrays = [k for k, i in enumerate(items) if self.is_array(i)]
+        value, items = self.parted(value, items)
         if len(items) == 1 and self.element_type(items[0]) == BOOL:
             return self.gather_masked(value, items[0])
-        if any(self.element_type(items[k]) == BOOL for k in arrays):
+        shape, place = self.places_of(value, items)
+        reads = self.reads(value).union(*(self.reads(i) for i in items))
+        is_cheap = not isinstance(value, Lazy) or value.is_cheap
+        return Lazy(shape, lambda index: self.element(value, place(index)), self.element_type(value), reads, is_cheap)
+
+    def places_of(self, value: Any, items: list[Any]) -> tuple[tuple[Operand, ...], Callable[[Index], Index]]:
+        """The shape of `value[items]`, of arrays of integers and whole axes, and the place of each element of it."""
+        if any(self.is_array(i) and self.element_type(i) == BOOL for i in items):
             raise self.refuse("a mask together with other indices", "np.where, or a loop with an if")
         if any(i is None for i in items):
             raise self.refuse("a new axis together with an array of integers", "two subscripts, x[i][:, None]")
@@ -86,15 +105,12 @@ class Indexing(Arrays):
         advanced = [k for k, i in enumerate(items) if not isinstance(i, Slice)]
         if advanced != list(range(advanced[0], advanced[0] + len(advanced))):
             raise self.refuse("arrays of integers on both sides of a slice", "two subscripts")
-        if any(isinstance(i, Slice) and i != Slice() for i in items):
-            raise self.refuse("a slice together with an array of integers", "two subscripts, x[:, 1:][:, i]")
         items = [self.force(i) if isinstance(i, Lazy) else i for i in items]
         inner = self.broadcast(tuple(items[k] for k in advanced))
         first = advanced[0]
         shape = self.shape(value)
-        result = (*shape[:first], *inner, *shape[first + len(advanced) :])
 
-        def element(index: Index) -> Operand:
+        def place(index: Index) -> Index:
             within = index[first : first + len(inner)]
             places: list[Operand] = []
             for axis in range(len(shape)):
@@ -105,24 +121,60 @@ class Indexing(Arrays):
                     places.append(i if isinstance(value, str) else self.nonnegative([i], (shape[axis],))[0])
                 else:
                     places.append(index[axis - len(advanced) + len(inner)])
-            return self.element(value, tuple(places))
+            return tuple(places)
 
-        reads = self.reads(value).union(*(self.reads(items[k]) for k in advanced))
-        return Lazy(result, element, self.element_type(value), reads, not isinstance(value, Lazy) or value.is_cheap)
+        return (*shape[:first], *inner, *shape[first + len(advanced) :]), place
+
+    def parted(self, value: Any, items: list[Any]) -> tuple[Any, list[Any]]:
+        """Slices, and integers beside one mask, as a view; what remains to be looked up in it.
+
+        Whole axes behind a mask in front need no mention.
+        """
+        masks = [k for k, i in enumerate(items) if self.is_array(i) and self.element_type(i) == BOOL]
+        if (
+            any(i is None for i in items)
+            or len(masks) > 1
+            or (masks and len(items) - 1 > sum(not self.is_array(i) for i in items))
+        ):
+            return value, items
+        if masks and masks[0] > 0 and any(isinstance(i, Slice) for i in items[: masks[0]]):
+            return value, items
+        first: list[Any] = []
+        rest: list[Any] = []
+        for i in items:
+            if self.is_array(i):
+                first += [Slice()] * self.axes_used(i)
+                rest.append(i)
+            elif isinstance(i, Slice):
+                first.append(i)
+                rest.append(Slice())
+            elif masks:
+                first.append(i)
+            else:
+                first.append(Slice())
+                rest.append(i)
+        if any(i != Slice() for i in first):
+            value = self.view(self.force(value), tuple(first))
+        if masks and self.is_array(rest[0]):
+            rest = rest[:1]
+        return value, rest
 
     def gather_masked(self, value: Any, mask: Any) -> Any:
+        shape, place = self.places_of_mask(value, mask)
+        return Lazy(shape, lambda index: self.element(value, place(index)), self.element_type(value), self.reads(value))
+
+    def places_of_mask(self, value: Any, mask: Any) -> tuple[tuple[Operand, ...], Callable[[Index], Index]]:
+        """The shape of `value[mask]`, and the place of each element of it."""
         places = self.true_places(mask)
         shape = self.shape(value)
         for n, m in zip(shape, self.shape(mask), strict=False):
             self.guard_equal(n, m, "the mask and the array differ in shape", "IndexError")
-        count = self.program.dims[places][0]
-        rest = shape[len(self.shape(mask)) :]
 
-        def element(index: Index) -> Operand:
+        def place(index: Index) -> Index:
             found = tuple(self.load(places, (index[0], axis)) for axis in range(len(self.shape(mask))))
-            return self.element(value, (*found, *index[1:]))
+            return (*found, *index[1:])
 
-        return Lazy((count, *rest), element, self.element_type(value), self.reads(value) | {places})
+        return (self.program.dims[places][0], *shape[len(self.shape(mask)) :]), place
 
     def true_places(self, mask: Any) -> str:
         """Where a mask is true: an array with a row of indices for each place."""
@@ -167,6 +219,7 @@ class Indexing(Arrays):
 
     def scatter(self, array: str, items: list[Any], value: Any, fn: str) -> None:
         """`x[mask] = v`, `x[indices] += v`: in the order of the indices, so that the last of equal ones counts."""
+        array, items = self.parted(array, items)
         if len(items) == 1 and self.element_type(items[0]) == BOOL and not self.is_array(value):
             mask = self.force(items[0])
             for n, m in zip(self.program.dims[array], self.shape(mask), strict=False):
@@ -180,21 +233,9 @@ class Indexing(Arrays):
             )
             return
         if len(items) == 1 and self.element_type(items[0]) == BOOL:
-            places = self.true_places(items[0])
-            shape = (self.program.dims[places][0], *self.program.dims[array][len(self.shape(items[0])) :])
-
-            def place(index: Index) -> Index:
-                found = tuple(self.load(places, (index[0], axis)) for axis in range(len(self.shape(items[0]))))
-                return (*found, *index[1:])
-
+            shape, place = self.places_of_mask(array, items[0])
         else:
-            if any(isinstance(i, Slice) or i is None for i in items):
-                raise self.refuse("a slice together with an array of integers on the left", "a loop over the integers")
-            items = [self.force(i) if isinstance(i, Lazy) else i for i in items]
-            shape = self.broadcast(tuple(items))
-
-            def place(index: Index) -> Index:
-                return tuple(self.element(i, index) for i in items)
+            shape, place = self.places_of(array, items)
 
         if fn:  # x[i] += v reads all of x[i] before it writes
             old = Lazy(

@@ -35,6 +35,9 @@ class Names(Expressions):
     # Slots that hold an array which another name may share: (slot, the other buffer, name, place).
     borrowed: list[tuple[str, str, str, At | None]]
 
+    # While one name is bound: the names that may be read afterwards. None where any may be.
+    wanted: frozenset[str] | None = None
+
     # What the user calls temps and arrays that were made before they had his name.
     user_names: dict[str, str]
 
@@ -76,7 +79,7 @@ class Names(Expressions):
                 raise Restart
             raise self.refuse(f"{name} is bound to a number and to an array", "two names")
         if name in frame.slots:
-            if self.is_array_name(value) and self.is_reachable(value):
+            if self.is_array_name(value) and self.is_reachable(value, self.wanted):
                 self.borrowed.append((frame.slots[name], self.root(value), name, self.at))
             self.rebind(name, value)
         else:
@@ -89,9 +92,10 @@ class Names(Expressions):
         parts = [self.in_memory(v) if isinstance(v, Lazy) else v for v in value]
         self.frame.env[name] = type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
 
-    def is_reachable(self, array: str) -> bool:
-        """Whether some name of the user's means this array or a part of it."""
-        return self.is_seen(array, [*self.frame.env.values(), *self.seen_outside()])
+    def is_reachable(self, array: str, wanted: frozenset[str] | None = None) -> bool:
+        """Whether some name of the user's that is wanted yet means this array or a part of it."""
+        own = [value for name, value in self.frame.env.items() if wanted is None or name in wanted]
+        return self.is_seen(array, [*own, *self.seen_outside()])
 
     def is_seen(self, array: str, values: Sequence[Any]) -> bool:
         """Whether the array is the caller's or from outside, or a part of it is among the values."""
@@ -186,7 +190,7 @@ class Names(Expressions):
             if isinstance(value, tuple | Object):
                 frame.fixed = frame.fixed | {name}
             elif self.is_array_name(value):
-                self.make_slot(name, value)
+                self.make_slot(name, value, None if isinstance(node, ast.If) else node.wanted)
             elif value is not None or self.key_of(name, node) not in self.array_names:
                 self.make_cell(name, value, node)
         for name in node.assigned & frame.slots.keys():
@@ -236,9 +240,9 @@ class Names(Expressions):
     # Names that were first thought to be scalars: by the places where they would get their cells.
     array_names: set[Any]
 
-    def make_slot(self, name: str, value: str) -> None:
+    def make_slot(self, name: str, value: str, wanted: frozenset[str] | None) -> None:
         self.frame.env.pop(name)
-        if self.root(value) != value or self.is_reachable(value):
+        if self.root(value) != value or self.is_reachable(value, wanted):
             slot = self.copied(value, name)
             self.borrowed.append((slot, self.root(value), name, self.at))
         else:

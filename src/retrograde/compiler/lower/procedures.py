@@ -6,6 +6,7 @@ on which it calls itself, then with what the time before found, until that does 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,10 +19,26 @@ from retrograde.compiler.lower.builder import NotYetKnown
 from retrograde.compiler.lower.calls import Calls
 from retrograde.compiler.lower.expressions import describe
 from retrograde.compiler.lower.values import NONE, Constant, Lazy, Object
-from retrograde.compiler.source import Source
+from retrograde.compiler.source import Source, python_function, source_of
+from retrograde.trace.running import Ruled
 
 MOST_ROUNDS = 10
 _UNKNOWN = object()
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """The derivative that a user gave a procedure.
+
+    Attributes:
+        function: knows it.
+        kinds: the types of the arguments that it was called with.
+        structure: that of its result, with types as leaves.
+    """
+
+    function: Ruled
+    kinds: tuple[Any, ...]
+    structure: Any
 
 
 @dataclass(eq=False)
@@ -58,7 +75,33 @@ class Procedures(Calls):
         key = (source.function, tuple(map(key_of, kinds.values())))
         if key not in self.procedures:
             self.lower_procedure(key, source, kinds)
-        procedure = self.procedures[key]
+        return self.call_of(self.procedures[key], leaves)
+
+    def call_ruled(self, f: Ruled, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """A function whose derivative its user has given: a procedure with this derivative."""
+        function = python_function(f._own_rule().function)
+        if function is None:
+            name = f._own_rule().name
+            raise self.refuse(f"the primitive {name} of something that is no Python function", "a def")
+        source = source_of(function)
+        if kwargs:
+            raise self.refuse(f"arguments of the primitive {source.name} by name", "arguments by position")
+        bound = self.bind_arguments(source.name, inspect.signature(function), args, kwargs)
+        leaves: list[Operand] = []
+        kinds = {name: self.kind(value, leaves) for name, value in bound.items()}
+        key = (f, tuple(map(key_of, kinds.values())))
+        if key not in self.procedures:
+            self.lower_procedure(key, source, kinds)
+            procedure = self.procedures[key]
+            assert procedure.program is not None
+            if procedure.effects:
+                raise self.refuse(f"the primitive {source.name} writes into its arguments", "a copy of them")
+            procedure.program.rule = Given(f, tuple(kinds.values())[: len(args)], procedure.structure)
+            self.reached[function] = None
+        return self.call_of(self.procedures[key], leaves)
+
+    def call_of(self, procedure: Procedure, leaves: list[Operand]) -> Any:
+        source = procedure.source
         if procedure.structure is _UNKNOWN:
             raise NotYetKnown
         args = (*leaves, *(self.constant_array(a, "constant") for a in procedure.constants))
@@ -109,8 +152,9 @@ class Procedures(Calls):
         else:
             raise self.refuse(f"the types of {source.name}, which calls itself, do not settle", "floats throughout")
         self.at = at
+        what = "is a primitive" if isinstance(key[0], Ruled) else "calls itself"
         if _gives_back_arguments(program):
-            raise self.refuse(f"{source.name} calls itself and returns an array that it was given", "a copy of it")
+            raise self.refuse(f"{source.name} {what} and returns an array that it was given", "a copy of it")
         for f in lowered.reached:
             self.reached[f] = None
         program.name, program.effects = name, procedure.effects

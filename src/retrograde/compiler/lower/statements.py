@@ -127,8 +127,11 @@ class Statements(Names):
             value = self.force(value)
         if len(s.targets) == 1 and isinstance(s.targets[0], ast.Name):
             value = self.renamed(value, s.targets[0].id, before)
+        if len(s.targets) == 1 and isinstance(first, ast.Name):
+            self.wanted = s.wanted  # type: ignore[attr-defined]
         for target in s.targets:
             self.assign(target, value)
+        self.wanted = None
 
     def on_AnnAssign(self, s: ast.AnnAssign) -> None:
         if s.value is not None:

@@ -65,6 +65,13 @@ class Zipped:
 
 
 @dataclass(frozen=True, slots=True)
+class Places:
+    """`np.ndindex(*shape)`."""
+
+    shape: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Lazy:
     """An array that is not in memory: its elements are computed where they are used.
 
@@ -109,7 +116,7 @@ class Closure:
 
 
 # What is no number, array or tuple, and is known when the function is compiled.
-Object = Constant | Bound | Range | Enumerated | Zipped | Closure
+Object = Constant | Bound | Range | Enumerated | Zipped | Places | Closure
 
 NONE = Constant(None)
 ELLIPSIS = Constant(...)

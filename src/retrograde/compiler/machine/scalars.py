@@ -236,7 +236,30 @@ class Scalars:
             return self.larger(self.minus(high, low), "0")
         if fn == "times" and result == FLOAT and types == (FLOAT, FLOAT):
             return self._times(*map(self.operand, args))
+        if fn == "root":
+            return self._called("np.sqrt", args, types, result)
+        if fn == "squared" and result == FLOAT == types[0]:
+            x = self.operand(args[0])
+            return self.new(f"fmul{self.fast} double {x}, {x}")
+        if fn in ("per", "over", "along") and result == FLOAT and types == (FLOAT, FLOAT):
+            return self._of_length(fn, *map(self.operand, args))
         return self._called(fn, args, types, result)
+
+    def _of_length(self, fn: str, a: str, b: str) -> str:
+        """The operations of lengths (see ops.py)."""
+        zero = literal(0.0, FLOAT)
+        if fn != "along":
+            quotient = self.new(f"fdiv{self.fast} double {a}, {b}")
+            if fn == "per":
+                return quotient
+            none = self.new(f"fcmp oeq double {a}, {zero}")
+            return self.new(f"select i1 {none}, double {zero}, double {quotient}")
+        product = self.new(f"fmul{self.fast} double {a}, {b}")
+        lost = self.new(f"fcmp uno double {product}, {product}")
+        first, second = (self.new(f"fcmp oeq double {x}, {zero}") for x in (a, b))
+        either = self.new(f"or i1 {first}, {second}")
+        both = self.new(f"and i1 {either}, {lost}")
+        return self.new(f"select i1 {both}, double {zero}, double {product}")
 
     def _times(self, g: str, partial: str) -> str:
         """The product, which is zero where g is zero, though the partial be infinite or NaN."""
@@ -247,7 +270,7 @@ class Scalars:
         return self.new(f"select i1 {both}, double {literal(0.0, FLOAT)}, double {product}")
 
     def _called(self, fn: str, args: tuple[Operand, ...], types: tuple[Type, ...], result: Type) -> str:
-        if fn in ("shape", "threads", "and", "or", "times", "min", "max", "real", "imag", "conj", "complex"):
+        if fn in _OF_THE_FORM:
             raise Unwritable(fn)
         if fn == "**" and type(args[1]) is int and types[0] == result and _is_unrolled(args[1], result):
             return self._power(self.operand(args[0]), args[1], result)
@@ -302,3 +325,7 @@ def _is_plain(types: tuple[Type, ...], result: Type) -> bool:
 
 
 __all__ = ["KINDS", "Called", "Scalars", "Unwritable", "in_memory", "kind", "literal", "nothing"]
+
+
+# What has no text for types that are not handled above.
+_OF_THE_FORM = frozenset("shape threads and or times min max real imag conj complex squared per over along".split())

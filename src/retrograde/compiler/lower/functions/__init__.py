@@ -14,19 +14,23 @@ from retrograde.compiler.lower.functions import (  # noqa: F401
     choices,
     complex_numbers,
     creation,
+    einsum,
     linalg,
     matrices,
     order,
     reductions,
     scans,
+    searches,
     shape,
+    special,
 )
 from retrograde.compiler.lower.functions.arguments import as_array
 from retrograde.compiler.lower.functions.complex_numbers import part
-from retrograde.compiler.lower.functions.products import dot
+from retrograde.compiler.lower.functions.products import matmul
 from retrograde.compiler.lower.functions.python import OF_CONSTANTS, VARIADIC, trip_count
 from retrograde.compiler.lower.functions.registry import HANDLERS, METHODS, call_function
-from retrograde.compiler.lower.functions.shape import transpose
+from retrograde.compiler.lower.functions.shape import matrix_transpose as transpose_matrices
+from retrograde.compiler.lower.functions.shape import ravel, transpose
 
 __all__ = [
     "HANDLERS",
@@ -35,8 +39,10 @@ __all__ = [
     "VARIADIC",
     "as_array",
     "call_function",
-    "dot",
+    "matmul",
     "part",
+    "ravel",
     "transpose",
+    "transpose_matrices",
     "trip_count",
 ]

@@ -8,7 +8,7 @@ import numpy as np
 
 from retrograde.compiler import ops
 from retrograde.compiler.form import BOOL, FLOAT, INT, Index, Operand, Type, zero_of
-from retrograde.compiler.lower.functions.arguments import as_array, dtype_of, shape_of
+from retrograde.compiler.lower.functions.arguments import as_array, dtype_of, flag_of, shape_of
 from retrograde.compiler.lower.functions.python import trip_count
 from retrograde.compiler.lower.functions.registry import handles
 from retrograde.compiler.lower.indexing import Indexing
@@ -125,11 +125,44 @@ def linspace(lower: Indexing, start: Any, stop: Any, num: Any = 50) -> Any:
     return Lazy((num,), element, ops.common(FLOAT, *map(lower.type_of, (start, stop))))
 
 
-@handles(np.eye, np.identity)
-def eye(lower: Indexing, N: Any, dtype: Any = None) -> Any:
+@handles(np.identity)
+def identity(lower: Indexing, n: Any, dtype: Any = None) -> Any:
+    return eye(lower, n, dtype=dtype)
+
+
+@handles(np.eye)
+def eye(lower: Indexing, N: Any, M: Any = None, k: Any = 0, dtype: Any = None) -> Any:
     _check_known(lower, dtype)
     type = FLOAT if dtype is None else dtype_of(lower, dtype)
+    shape = shape_of(lower, (N, N if M is None else M))
+
+    def is_on_it(index: Index) -> Operand:
+        return lower.op("==", lower.op("+", index[0], k), index[1])
+
     if type == BOOL:
-        return Lazy((N, N), lambda index: lower.op("==", index[0], index[1]), BOOL)
+        return Lazy(shape, is_on_it, BOOL)
     one, zero = lower.cast(1, type), zero_of(type)
-    return Lazy((N, N), lambda index: lower.op("where", lower.op("==", index[0], index[1]), one, zero), type)
+    return Lazy(shape, lambda index: lower.op("where", is_on_it(index), one, zero), type)
+
+
+@handles(np.tri)
+def tri(lower: Indexing, N: Any, M: Any = None, k: Any = 0) -> Any:
+    def element(index: Index) -> Operand:
+        return lower.op("where", lower.op("<=", index[1], lower.op("+", index[0], k)), 1.0, 0.0)
+
+    return Lazy(shape_of(lower, (N, N if M is None else M)), element, FLOAT)
+
+
+@handles(np.vander)
+def vander(lower: Indexing, x: Any, N: Any = None, increasing: Any = False) -> Any:
+    x = as_array(lower, x)
+    (n,) = lower.shape(x)
+    columns = n if N is None else N
+    is_up = flag_of(lower, increasing, "increasing")
+
+    def element(index: Index) -> Operand:
+        power = index[1] if is_up else lower.op("-", lower.op("-", columns, 1), index[1])
+        return lower.op("**", lower.element(x, index[:1]), power)
+
+    type = lower.element_type(x)
+    return Lazy((n, columns), element, type, lower.reads(x), False)

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import FLOAT, Operand, Type, Whole
+from retrograde.compiler.form import FLOAT, INT, Index, Operand, Slice, Type, Whole
 from retrograde.compiler.lower.functions.arguments import as_array, flag_of
 from retrograde.compiler.lower.functions.creation import eye
 from retrograde.compiler.lower.functions.products import dot
 from retrograde.compiler.lower.functions.registry import handles
 from retrograde.compiler.lower.indexing import Indexing
+from retrograde.compiler.lower.values import Lazy
 
 Output = tuple[str, Type, tuple[Operand, ...]]
 
@@ -20,49 +21,50 @@ Output = tuple[str, Type, tuple[Operand, ...]]
 @handles(np.linalg.solve)
 def solve(lower: Indexing, a: Any, b: Any) -> Any:
     a, b = as_array(lower, a), as_array(lower, b)
-    if len(lower.shape(b)) not in (1, 2):
-        raise lower.refuse("np.linalg.solve with right-hand sides of more than two axes", "a loop over the first axis")
     type = _common(lower, a, b)
-    a, b = _matrix(lower, a, type), _in_memory(lower, b, type)
+    a, b = _matrices(lower, a, type), _in_memory(lower, b, type)
     n = _square(lower, a)
-    lower.guard_equal(n, lower.shape(b)[0], "solve: the matrix and the right-hand side differ in their first axis")
-    return called(lower, "np.linalg.solve", (a, b), ("x", type, lower.shape(b)))[0]
+    own = 1 if len(lower.shape(b)) == 1 else 2  # axes of a right-hand side
+    lower.guard_equal(n, lower.shape(b)[-own], "solve: the matrix and the right-hand side differ in their first axis")
+    return for_each(lower, "np.linalg.solve", (a, b), (2, own), ("x", type, lower.shape(b)[-own:]))[0]
 
 
 @handles(np.linalg.inv)
 def inv(lower: Indexing, a: Any) -> Any:
-    a = _matrix(lower, a)
-    _square(lower, a)
-    return called(lower, "np.linalg.inv", (a,), ("inverse", lower.element_type(a), lower.shape(a)))[0]
+    a = _matrices(lower, a)
+    n = _square(lower, a)
+    return for_each(lower, "np.linalg.inv", (a,), (2,), ("inverse", lower.element_type(a), (n, n)))[0]
 
 
 @handles(np.linalg.det)
 def det(lower: Indexing, a: Any) -> Any:
-    a = _matrix(lower, a)
+    a = _matrices(lower, a)
     _square(lower, a)
-    return called(lower, "np.linalg.det", (a,), ("det", lower.element_type(a), ()))[0]
+    return for_each(lower, "np.linalg.det", (a,), (2,), ("det", lower.element_type(a), ()))[0]
 
 
 @handles(np.linalg.slogdet)
 def slogdet(lower: Indexing, a: Any) -> Any:
-    a = _matrix(lower, a)
+    a = _matrices(lower, a)
     _square(lower, a)
     type = lower.element_type(a)
-    return called(lower, "np.linalg.slogdet", (a,), ("sign", type, ()), ("logdet", ops.real_type(type), ()))
+    return for_each(lower, "np.linalg.slogdet", (a,), (2,), ("sign", type, ()), ("logdet", ops.real_type(type), ()))
 
 
 @handles(np.linalg.cholesky)
 def cholesky(lower: Indexing, a: Any) -> Any:
-    a = _matrix(lower, a)
-    _square(lower, a)
-    return called(lower, "np.linalg.cholesky", (a,), ("factor", lower.element_type(a), lower.shape(a)))[0]
+    a = _matrices(lower, a)
+    n = _square(lower, a)
+    return for_each(lower, "np.linalg.cholesky", (a,), (2,), ("factor", lower.element_type(a), (n, n)))[0]
 
 
 @handles(np.linalg.eigh)
 def eigh(lower: Indexing, a: Any) -> Any:
-    a = _matrix(lower, a)
+    a = _matrices(lower, a)
     n, type = _square(lower, a), lower.element_type(a)
-    return called(lower, "np.linalg.eigh", (a,), ("values", ops.real_type(type), (n,)), ("vectors", type, (n, n)))
+    return for_each(
+        lower, "np.linalg.eigh", (a,), (2,), ("values", ops.real_type(type), (n,)), ("vectors", type, (n, n))
+    )
 
 
 @handles(np.linalg.eigvalsh)
@@ -71,27 +73,49 @@ def eigvalsh(lower: Indexing, a: Any) -> Any:
 
 
 @handles(np.linalg.svd)
-def svd(lower: Indexing, a: Any, full_matrices: Any = True) -> Any:
-    a = _matrix(lower, a)
-    m, n = lower.shape(a)
-    full = flag_of(lower, full_matrices, "full_matrices")
+def svd(lower: Indexing, a: Any, full_matrices: Any = True, compute_uv: Any = True) -> Any:
+    a = _matrices(lower, a)
+    m, n = lower.shape(a)[-2:]
+    uv = flag_of(lower, compute_uv, "compute_uv")
+    full = uv and flag_of(lower, full_matrices, "full_matrices")
     type, k = lower.element_type(a), lower.op("min", m, n)
     outs = (("u", type, (m, m if full else k)), ("s", ops.real_type(type), (k,)), ("vh", type, (n if full else k, n)))
-    return called(lower, "np.linalg.svd", (a, full), *outs)
+    found = for_each(lower, "np.linalg.svd", (a, full), (2, 0), *outs)
+    return found if uv else found[1]
+
+
+@handles(np.linalg.svdvals)
+def svdvals(lower: Indexing, x: Any) -> Any:
+    return svd(lower, x, compute_uv=False)
 
 
 @handles(np.linalg.qr)
 def qr(lower: Indexing, a: Any) -> Any:
-    a = _matrix(lower, a)
-    m, n = lower.shape(a)
+    a = _matrices(lower, a)
+    m, n = lower.shape(a)[-2:]
     type, k = lower.element_type(a), lower.op("min", m, n)
-    return called(lower, "np.linalg.qr", (a,), ("q", type, (m, k)), ("r", type, (k, n)))
+    return for_each(lower, "np.linalg.qr", (a,), (2,), ("q", type, (m, k)), ("r", type, (k, n)))
 
 
 @handles(np.linalg.pinv)
 def pinv(lower: Indexing, a: Any) -> Any:
-    a = _matrix(lower, a)
-    return called(lower, "np.linalg.pinv", (a,), ("inverse", lower.element_type(a), lower.shape(a)[::-1]))[0]
+    a = _matrices(lower, a)
+    m, n = lower.shape(a)[-2:]
+    return for_each(lower, "np.linalg.pinv", (a,), (2,), ("inverse", lower.element_type(a), (n, m)))[0]
+
+
+@handles(np.linalg.lstsq)
+def lstsq(lower: Indexing, a: Any, b: Any, rcond: Any = None) -> Any:
+    raise lower.refuse("np.linalg.lstsq", "np.linalg.pinv(a) @ b", "np.linalg.solve(a.T @ a, a.T @ b)")
+
+
+@handles(np.linalg.eig, np.linalg.eigvals)
+def eig(lower: Indexing, a: Any) -> Any:
+    raise lower.refuse(
+        "eigenvalues of a matrix that may not be symmetric, which are complex numbers",
+        "np.linalg.eigh of a symmetric one",
+        "the call outside of the compiled function",
+    )
 
 
 @handles(np.linalg.matrix_power)
@@ -124,12 +148,49 @@ def called(lower: Indexing, fn: str, args: tuple[Any, ...], *outs: Output) -> tu
     return names
 
 
-def _matrix(lower: Indexing, a: Any, type: Type | None = None) -> str:
-    """An argument as a matrix of floats in memory."""
+def for_each(lower: Indexing, fn: str, args: tuple[Any, ...], ndims: tuple[int, ...], *outs: Output) -> tuple[str, ...]:
+    """`called` for each example of a stack, where an argument has more axes than the function itself takes.
+
+    Args:
+        ndims: the number of axes that each argument has without the stack.
+    """
+    stacks = [lower.shape(a)[: len(lower.shape(a)) - n] for a, n in zip(args, ndims, strict=True)]
+    if not any(stacks):
+        return called(lower, fn, args, *outs)
+    lead = lower.broadcast(tuple(Lazy(stack, lambda index: 0, INT) for stack in stacks))
+    made = tuple(lower.alloc(base, (*lead, *shape), type) for base, type, shape in outs)
+
+    def example(a: Any, n: int, stack: tuple[Operand, ...], index: Index) -> Any:
+        own = [
+            0 if type(m) is int and m == 1 else i for m, i in zip(stack, index[len(index) - len(stack) :], strict=True)
+        ]
+        return lower.view(a, (*own, *(Slice() for _ in range(n)))) if stack else a
+
+    def one(index: Index) -> None:
+        parts = tuple(example(a, n, s, index) for a, n, s in zip(args, ndims, stacks, strict=True))
+        for whole, value in zip(made, called(lower, fn, parts, *outs), strict=True):
+            if lower.is_array(value):
+                lower.assign_elements(lower.view(whole, index), value)
+            else:
+                lower.store(whole, index, value)
+
+    lower.nest(lead, one)
+    return made
+
+
+def _matrices(lower: Indexing, a: Any, type: Type | None = None) -> str:
+    """An argument as a matrix of floats in memory, or a stack of such."""
     a = as_array(lower, a)
-    if not lower.is_array(a) or len(lower.shape(a)) != 2:
-        raise lower.refuse("linear algebra with something else than one matrix", "a loop over the matrices of a stack")
+    if not lower.is_array(a) or len(lower.shape(a)) < 2:
+        raise lower.refuse("linear algebra with something that is no matrix", "x[:, None]")
     return _in_memory(lower, a, type or _common(lower, a))
+
+
+def _matrix(lower: Indexing, a: Any) -> str:
+    a = _matrices(lower, a)
+    if len(lower.shape(a)) != 2:
+        raise lower.refuse("a stack of matrices here", "a loop over the matrices")
+    return a
 
 
 def _in_memory(lower: Indexing, a: Any, type: Type) -> str:
@@ -142,6 +203,6 @@ def _common(lower: Indexing, *arrays: Any) -> Type:
 
 
 def _square(lower: Indexing, a: str) -> Operand:
-    n, m = lower.shape(a)
+    n, m = lower.shape(a)[-2:]
     lower.guard_equal(n, m, "the matrix must be square")
     return n

@@ -36,7 +36,7 @@ def _triangle(lower: Indexing, m: Any, sign: str, k: Any) -> Any:
     return lower.lazily(m, lower.shape(m), element)
 
 
-@handles(np.diagonal, methods="diagonal")
+@handles(np.diagonal, np.linalg.diagonal, methods="diagonal")
 def diagonal(lower: Indexing, a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
     a = as_array(lower, a)
     if len(lower.shape(a)) != 2 or {axis1 % 2, axis2 % 2} != {0, 1}:

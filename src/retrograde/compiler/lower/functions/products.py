@@ -7,18 +7,29 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import INT, Operand, Set
-from retrograde.compiler.lower.functions.arguments import as_array
-from retrograde.compiler.lower.functions.reductions import array_max, array_min, array_sum, squared_length
+from retrograde.compiler.form import INT, Slice
+from retrograde.compiler.lower.functions.arguments import as_array, axes_of, sequence_of
+from retrograde.compiler.lower.functions.einsum import contracted
+from retrograde.compiler.lower.functions.reductions import array_max, array_min, array_sum, reduced, squared_length
 from retrograde.compiler.lower.functions.registry import handles
-from retrograde.compiler.lower.functions.shape import ravel
+from retrograde.compiler.lower.functions.shape import ravel, stack
 from retrograde.compiler.lower.indexing import Indexing
 from retrograde.compiler.lower.values import ELLIPSIS, Constant
 
+FULL, VALID = Constant("full"), Constant("valid")
 
-@handles(np.dot, np.matmul, methods="dot")
+
+@handles(np.dot, methods="dot")
 def product(lower: Indexing, a: Any, b: Any, out: Any = None) -> Any:
-    made = dot(lower, a, b)
+    return _given_out(lower, dot(lower, a, b), out)
+
+
+@handles(np.matmul)
+def matrix_product(lower: Indexing, a: Any, b: Any, out: Any = None) -> Any:
+    return _given_out(lower, matmul(lower, a, b), out)
+
+
+def _given_out(lower: Indexing, made: Any, out: Any) -> Any:
     if out is None:
         return made
     lower.assign_subscript(out, [ELLIPSIS], made)
@@ -42,7 +53,7 @@ def dot(lower: Indexing, a: Any, b: Any) -> Any:
             "….astype(np.complex128)",
         )
     if max(ndims) > 2:
-        raise lower.refuse("a product of arrays of more than two axes", "a loop over the first axis")
+        raise lower.refuse("np.dot of arrays of more than two axes", "a @ b", "np.einsum")
     lower.guard_equal(lower.shape(a)[-1], lower.shape(b)[0], "shapes are not aligned")
     if ndims == (1, 1):
         shape = lower.shape(a)
@@ -77,54 +88,116 @@ def dot(lower: Indexing, a: Any, b: Any) -> Any:
     return made
 
 
-@handles(np.cross)
+def matmul(lower: Indexing, a: Any, b: Any) -> Any:
+    """`a @ b`, also of stacks of matrices."""
+    a, b = as_array(lower, a), as_array(lower, b)
+    ndims = len(lower.shape(a)), len(lower.shape(b))
+    if max(ndims) <= 2 or 0 in ndims:
+        return dot(lower, a, b)
+    letters = "abcdefgh"
+    left, right = ("k" if ndims[0] == 1 else "ik"), ("k" if ndims[1] == 1 else "kj")
+    stacks = letters[: max(*ndims, 2) - 2]
+    result = stacks + left[:-1] + right[1:]
+    names = [stacks[len(stacks) - max(n - 2, 0) :] + x for n, x in zip(ndims, (left, right), strict=True)]
+    return contracted(lower, names, result, [a, b])
+
+
+@handles(np.vecdot, np.linalg.vecdot)
+def vecdot(lower: Indexing, x1: Any, x2: Any) -> Any:
+    return array_sum(lower, lower.elementwise("*", as_array(lower, x1), as_array(lower, x2)), -1)
+
+
+@handles(np.matvec)
+def matvec(lower: Indexing, x1: Any, x2: Any) -> Any:
+    if len(lower.shape(x1)) == 2 and len(lower.shape(x2)) == 1:
+        return dot(lower, x1, x2)
+    raise lower.refuse("np.matvec of stacks", "np.einsum")
+
+
+@handles(np.linalg.multi_dot)
+def multi_dot(lower: Indexing, arrays: Any) -> Any:
+    first, *rest = sequence_of(lower, arrays)
+    for x in rest:
+        first = dot(lower, first, x)
+    return first
+
+
+@handles(np.cross, np.linalg.cross)
 def cross(lower: Indexing, a: Any, b: Any) -> Any:
     a, b = as_array(lower, a), as_array(lower, b)
     for x in (a, b):
-        if len(lower.shape(x)) != 1:
-            raise lower.refuse("a cross product of arrays of several axes", "a loop over the vectors")
-        lower.guard_equal(lower.shape(x)[0], 3, "incompatible dimensions for cross product (dimension must be 3)")
+        lower.guard_equal(lower.shape(x)[-1], 3, "incompatible dimensions for cross product (dimension must be 3)")
+    if len(lower.shape(a)) == 1 == len(lower.shape(b)):
+        u, v = ([lower.element(x, (i,)) for i in range(3)] for x in (a, b))
+    else:
+        u, v = ([lower.subscript(x, [ELLIPSIS, i]) for i in range(3)] for x in (a, b))
 
-    def part(i: int, j: int) -> Operand:
-        left = lower.op("*", lower.element(a, (i,)), lower.element(b, (j,)))
-        return lower.op("-", left, lower.op("*", lower.element(a, (j,)), lower.element(b, (i,))))
+    def part(i: int, j: int) -> Any:
+        return lower.elementwise("-", lower.elementwise("*", u[i], v[j]), lower.elementwise("*", u[j], v[i]))
 
-    return as_array(lower, (part(1, 2), part(2, 0), part(0, 1)))
+    parts = part(1, 2), part(2, 0), part(0, 1)
+    return stack(lower, parts, -1) if lower.is_array(parts[0]) else as_array(lower, parts)
+
+
+@handles(np.convolve)
+def convolve(lower: Indexing, a: Any, v: Any, mode: Any = FULL) -> Any:
+    """Sums of a[i] v[k - i]; of them all, the middle ones, or those that lack no element."""
+    a, v = lower.force(as_array(lower, a)), lower.force(as_array(lower, v))
+    (n,), (m,) = lower.shape(a), lower.shape(v)
+    lower.guard_not_empty((n, m))
+    kind = mode.value if isinstance(mode, Constant) else ""
+    if kind not in ("full", "same", "valid"):
+        raise lower.refuse("np.convolve with a mode that is not written as a text", 'mode="same"')
+    longer, shorter = lower.op("max", n, m), lower.op("min", n, m)
+    rest = lower.op("-", shorter, 1)
+    type = ops.common(lower.element_type(a), lower.element_type(v))
+    made = lower.alloc("w", (lower.op("+", longer, rest),), type, zero=True)
+
+    def add(index: Any) -> None:
+        i, j = index
+        lower.increase(made, (lower.op("+", i, j),), lower.op("*", lower.load(a, (i,)), lower.load(v, (j,))))
+
+    lower.nest((n, m), add)
+    if kind == "full":
+        return made
+    low = rest if kind == "valid" else lower.op("//", rest, 2)
+    count = lower.op("-", longer, rest) if kind == "valid" else longer
+    return lower.copied(lower.view(made, (Slice(low, lower.op("+", low, count)),)))
+
+
+@handles(np.correlate)
+def correlate(lower: Indexing, a: Any, v: Any, mode: Any = VALID) -> Any:
+    return convolve(lower, a, lower.subscript(as_array(lower, v), [Slice(None, None, -1)]), mode)
 
 
 @handles(np.linalg.norm)
-def norm(lower: Indexing, x: Any, ord: Any = None) -> Any:
+def norm(lower: Indexing, x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
     x = as_array(lower, x)
-    is_vector = len(lower.shape(x)) == 1
+    ndim = len(lower.shape(x))
+    axes = axes_of(lower, axis, ndim)
+    is_vector = ndim == 1 if axes is None else len(axes) == 1
     if is_vector and ord in (1, np.inf, -np.inf):
         sizes = lower.elementwise("np.absolute", x)
-        return (array_sum if ord == 1 else array_max if ord > 0 else array_min)(lower, sizes)
+        return (array_sum if ord == 1 else array_max if ord > 0 else array_min)(lower, sizes, axis, keepdims)
     is_fro = isinstance(ord, Constant) and ord.value == "fro" and not is_vector
     if not (ord is None or is_fro or (is_vector and ord == 2)):
         raise lower.refuse("this kind of norm", "the norm by its formula")
-    return _euclidean(lower, x)
+
+    def squares(shape: Any, element: Any) -> Any:
+        return lower.fold_sum(shape, lambda index: squared_length(lower, element(index), "squared"))
+
+    return lower.elementwise("root", reduced(lower, x, axis, keepdims, squares))
 
 
-def _euclidean(lower: Indexing, x: Any) -> Any:
-    """√Σ|x|²; at the origin the sum of the squares itself, whose derivative there is zero, and not 0 times infinity."""
-    squares = lower.reduce(
-        x,
-        None,
-        False,
-        lambda shape, element: lower.fold_sum(shape, lambda index: squared_length(lower, element(index))),
-    )
-    result = lower.new_cell("norm", lower.type_of(squares), squares)
-    lower.branch(lower.op(">", squares, 0.0), lambda: lower.emit(Set(result, lower.op("np.sqrt", squares))))
-    return lower.get(result)
-
-
-@handles(np.trace, methods="trace")
+@handles(np.trace, np.linalg.trace, methods="trace")
 def trace(lower: Indexing, a: Any) -> Any:
+    if len(lower.shape(a)) != 2:
+        raise lower.refuse("the trace of an array that has not two axes", "np.einsum('...ii', a), with its axes named")
     n, m = lower.shape(a)
     return lower.fold_sum((lower.op("min", n, m),), lambda index: lower.element(a, (*index, *index)))
 
 
-@handles(np.outer)
+@handles(np.outer, np.linalg.outer)
 def outer(lower: Indexing, a: Any, b: Any) -> Any:
     a, b = (ravel(lower, x) if len(lower.shape(x)) != 1 else x for x in (as_array(lower, a), as_array(lower, b)))
     shape = (lower.shape(a)[0], lower.shape(b)[0])

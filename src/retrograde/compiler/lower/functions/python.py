@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler.form import Operand
-from retrograde.compiler.lower.functions.arguments import as_array
+from retrograde.compiler.lower.functions.arguments import as_array, shape_of
+from retrograde.compiler.lower.functions.einsum import einsum
 from retrograde.compiler.lower.functions.reductions import array_max, array_min
 from retrograde.compiler.lower.functions.registry import handles, truth
+from retrograde.compiler.lower.functions.shape import flip, ravel
 from retrograde.compiler.lower.indexing import Indexing
-from retrograde.compiler.lower.values import Enumerated, Object, Range, Zipped
+from retrograde.compiler.lower.values import Enumerated, Object, Places, Range, Zipped
 
 
 @handles(len)
@@ -51,6 +53,28 @@ def trip_count(lower: Indexing, low: Operand, high: Operand, step: Operand) -> O
 @handles(enumerate)
 def enumerate_of(lower: Indexing, iterable: Any, start: Any = 0) -> Any:
     return Enumerated(iterable, start)
+
+
+@handles(reversed)
+def reversed_of(lower: Indexing, sequence: Any) -> Any:
+    if isinstance(sequence, Range):
+        count = trip_count(lower, sequence.low, sequence.high, sequence.step)
+        last = lower.op("+", sequence.low, lower.op("*", lower.op("-", count, 1), sequence.step))
+        return Range(last, lower.op("-", sequence.low, sequence.step), lower.op("-", 0, sequence.step))
+    if isinstance(sequence, tuple):
+        return sequence[::-1]
+    if not lower.is_array(sequence):
+        raise lower.refuse("reversed of something that is no range, tuple or array")
+    return flip(lower, sequence, 0)
+
+
+@handles(np.ndenumerate)
+def ndenumerate(lower: Indexing, arr: Any) -> Any:
+    return Zipped((Places(lower.shape(arr)), ravel(lower, arr)))
+
+
+def ndindex(lower: Indexing, args: list[Any]) -> Any:
+    return Places(shape_of(lower, args[0] if len(args) == 1 and isinstance(args[0], tuple) else tuple(args)))
 
 
 @handles(float, np.float64)
@@ -148,6 +172,8 @@ VARIADIC: dict[Any, Callable[[Indexing, list[Any]], Any]] = {
     max: lambda lower, args: extreme_of_arguments(lower, "max", args),
     min: lambda lower, args: extreme_of_arguments(lower, "min", args),
     zip: zipped,
+    np.einsum: einsum,
+    np.ndindex: ndindex,
 }
 
 # Functions of dtypes, whose values are known when the function is compiled.

@@ -40,6 +40,21 @@ def handles(*functions: Any, methods: str = "") -> Callable[[Callable[..., Any]]
     return register
 
 
+SPECIAL: dict[str, Handler] = {}
+
+
+def handles_special(handler: Callable[..., Any]) -> Callable[..., Any]:
+    """Register a handler for the function of scipy.special of the same name."""
+    function = object()
+    handles(function)(handler)
+    SPECIAL[handler.__name__] = HANDLERS.pop(function)
+    return handler
+
+
+def handler_of(function: Any) -> Handler | None:
+    return SPECIAL.get(function.__name__) if ops.is_special(function) else HANDLERS.get(function)
+
+
 def call_function(lower: Indexing, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """The value of a call of a known function, or None where it is not known."""
     if getattr(function, "__module__", "") == "math" and any(map(lower.is_complex, args)):
@@ -56,7 +71,7 @@ def call_function(lower: Indexing, function: Any, args: list[Any], kwargs: dict[
             if len(args) != wanted:
                 raise lower.refuse(f"{function.__name__} with {len(args)} arguments")
             return elementwise(lower, function, args)
-    handler = HANDLERS.get(function)
+    handler = handler_of(function)
     if handler is None:
         return None
     if len(args) > len(handler.parameters):

@@ -7,26 +7,24 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler.form import INT, Add, Set, Slice
-from retrograde.compiler.lower.functions.arguments import as_array
+from retrograde.compiler.lower.functions.arguments import as_array, axes_of
+from retrograde.compiler.lower.functions.lanes import along_axis
 from retrograde.compiler.lower.functions.registry import handles
 from retrograde.compiler.lower.functions.shape import ravel
 from retrograde.compiler.lower.indexing import Indexing
 
 
 @handles(np.cumsum, methods="cumsum")
-def cumsum(lower: Indexing, a: Any) -> Any:
-    return _scan(lower, a, "+", 0)
+def cumsum(lower: Indexing, a: Any, axis: Any = None) -> Any:
+    return along_axis(lower, as_array(lower, a), axis, lambda x: _scan(lower, x, "+", 0), is_vector=True)
 
 
 @handles(np.cumprod, methods="cumprod")
-def cumprod(lower: Indexing, a: Any) -> Any:
-    return _scan(lower, a, "*", 1)
+def cumprod(lower: Indexing, a: Any, axis: Any = None) -> Any:
+    return along_axis(lower, as_array(lower, a), axis, lambda x: _scan(lower, x, "*", 1), is_vector=True)
 
 
 def _scan(lower: Indexing, a: Any, fn: str, start: int) -> Any:
-    a = as_array(lower, a)
-    if len(lower.shape(a)) != 1:
-        a = ravel(lower, a)
     type = lower.element_type(a)
     type = INT if type.kind in "bu" else type
     made = lower.alloc("w", lower.shape(a), type)
@@ -44,15 +42,21 @@ def _scan(lower: Indexing, a: Any, fn: str, start: int) -> Any:
 
 
 @handles(np.diff)
-def diff(lower: Indexing, a: Any, n: Any = 1) -> Any:
+def diff(lower: Indexing, a: Any, n: Any = 1, axis: Any = -1) -> Any:
     a = as_array(lower, a)
+    (k,) = axes_of(lower, axis, len(lower.shape(a))) or (0,)
     if type(n) is not int or n < 0:
         raise lower.refuse("np.diff with an n that is not written as a number")
-    return a if n == 0 else diff(lower, _once(lower, a), n - 1)
+    return a if n == 0 else diff(lower, _once(lower, a, k), n - 1, k)
 
 
-def _once(lower: Indexing, a: Any) -> Any:
-    ndim = len(lower.shape(a))
-    ahead = lower.subscript(a, [*(Slice() for _ in range(ndim - 1)), Slice(1)])
-    behind = lower.subscript(a, [*(Slice() for _ in range(ndim - 1)), Slice(None, -1)])
+@handles(np.ediff1d)
+def ediff1d(lower: Indexing, ary: Any) -> Any:
+    return diff(lower, ravel(lower, as_array(lower, ary)))
+
+
+def _once(lower: Indexing, a: Any, k: int) -> Any:
+    before = [Slice() for _ in range(k)]
+    ahead = lower.subscript(a, [*before, Slice(1)])
+    behind = lower.subscript(a, [*before, Slice(None, -1)])
     return lower.elementwise("-", ahead, behind)

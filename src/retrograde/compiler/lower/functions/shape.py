@@ -16,21 +16,50 @@ from retrograde.compiler.lower.values import NONE, Lazy
 
 
 @handles(np.transpose, methods="transpose")
-def transpose(lower: Indexing, a: Any) -> Any:
+def transpose(lower: Indexing, a: Any, axes: Any = None) -> Any:
+    ndim = len(lower.shape(a))
+    if axes is not None:
+        order = axes_of(lower, axes, ndim) or ()
+        if sorted(order) != list(range(ndim)):
+            raise lower.refuse(f"axes {axes} for an array of {ndim} axes")
+        if order != tuple(reversed(range(ndim))):
+            return _permuted(lower, a, order)
     if isinstance(a, Lazy):
         return lower.lazily(a, a.shape[::-1], lambda index: a.element(index[::-1]))
     return lower.transposed(a)
 
 
+def _permuted(lower: Indexing, a: Any, order: tuple[int, ...]) -> Any:
+    """Axes in another order: a copy, unless somebody could tell it from a view."""
+    if order == tuple(range(len(order))):
+        return a
+    shape = lower.shape(a)
+
+    def element(index: Index) -> Operand:
+        return lower.element(a, tuple(index[order.index(axis)] for axis in range(len(order))))
+
+    made = lower.lazily(a, tuple(shape[axis] for axis in order), element)
+    return lower.detached(made, a) if isinstance(a, str) else made
+
+
 @handles(np.swapaxes, methods="swapaxes")
 def swapaxes(lower: Indexing, a: Any, axis1: Any, axis2: Any) -> Any:
     n = len(lower.shape(a))
-    if n > 2 or type(axis1) is not int or type(axis2) is not int:
-        raise lower.refuse("axes swapped in an array of more than two axes", "a loop")
-    return a if (axis1 - axis2) % n == 0 else transpose(lower, a)
+    (i,), (j,) = axes_of(lower, axis1, n) or (0,), axes_of(lower, axis2, n) or (0,)
+    order = list(range(n))
+    order[i], order[j] = j, i
+    return transpose(lower, a, tuple(order))
 
 
-@handles(np.matrix_transpose)
+@handles(np.moveaxis)
+def moveaxis(lower: Indexing, a: Any, source: Any, destination: Any) -> Any:
+    n = len(lower.shape(a))
+    moved = dict(zip(axes_of(lower, destination, n) or (), axes_of(lower, source, n) or (), strict=True))
+    rest = iter(axis for axis in range(n) if axis not in moved.values())
+    return transpose(lower, a, tuple(moved[axis] if axis in moved else next(rest) for axis in range(n)))
+
+
+@handles(np.matrix_transpose, np.linalg.matrix_transpose)
 def matrix_transpose(lower: Indexing, x: Any) -> Any:
     return swapaxes(lower, x, -1, -2)
 
@@ -160,7 +189,9 @@ def _always(x: Operand, index: Index) -> Operand:
 
 
 @handles(np.append)
-def append(lower: Indexing, arr: Any, values: Any) -> Any:
+def append(lower: Indexing, arr: Any, values: Any, axis: Any = None) -> Any:
+    if axis is not None:
+        return concatenate(lower, (arr, values), axis)
     parts = []
     for x in (as_array(lower, arr), as_array(lower, values)):
         parts.append(
@@ -191,8 +222,10 @@ BACKWARDS = Slice(None, None, -1)
 
 
 @handles(np.flip)
-def flip(lower: Indexing, m: Any) -> Any:
-    return lower.subscript(m, [BACKWARDS for _ in lower.shape(m)])
+def flip(lower: Indexing, m: Any, axis: Any = None) -> Any:
+    ndim = len(lower.shape(m))
+    axes = axes_of(lower, axis, ndim)
+    return lower.subscript(m, [BACKWARDS if axes is None or k in axes else Slice() for k in range(ndim)])
 
 
 @handles(np.flipud)
@@ -206,33 +239,61 @@ def fliplr(lower: Indexing, m: Any) -> Any:
 
 
 @handles(np.roll)
-def roll(lower: Indexing, a: Any, shift: Any) -> Any:
+def roll(lower: Indexing, a: Any, shift: Any, axis: Any = None) -> Any:
     a = as_array(lower, a)
-    if len(lower.shape(a)) != 1:
-        raise lower.refuse("np.roll of an array of several axes", "slices, or a loop")
-    (n,) = lower.shape(a)
+    shape = lower.shape(a)
+    if isinstance(shift, tuple) or isinstance(axis, tuple):
+        raise lower.refuse("np.roll along several axes", "one axis after the other")
+    if axis is None and len(shape) != 1:
+        return reshape(lower, roll(lower, ravel(lower, a), shift), shape)
+    (k,) = axes_of(lower, 0 if axis is None else axis, len(shape)) or (0,)
 
     def element(index: Index) -> Operand:
-        return lower.element(a, (lower.op("%", lower.op("-", index[0], shift), n),))
+        from_there = lower.op("%", lower.op("-", index[k], shift), shape[k])
+        return lower.element(a, (*index[:k], from_there, *index[k + 1 :]))
 
-    return lower.lazily(a, (n,), element)
+    return lower.lazily(a, shape, element)
 
 
 @handles(np.repeat, methods="repeat")
-def repeat(lower: Indexing, a: Any, repeats: Any) -> Any:
+def repeat(lower: Indexing, a: Any, repeats: Any, axis: Any = None) -> Any:
     a = as_array(lower, a)
-    if lower.is_array(repeats) or not lower.is_array(a):
+    if lower.is_array(repeats) or isinstance(repeats, tuple) or not lower.is_array(a):
         raise lower.refuse("np.repeat of a number, or with an array of counts", "a loop that fills an array")
-    a = ravel(lower, a)
-    (n,) = lower.shape(a)
-    return lower.lazily(
-        a, (lower.op("*", n, repeats),), lambda index: lower.element(a, (lower.op("//", index[0], repeats),))
-    )
+    a = ravel(lower, a) if axis is None else a
+    shape = lower.shape(a)
+    (k,) = axes_of(lower, 0 if axis is None else axis, len(shape)) or (0,)
+    longer = (*shape[:k], lower.op("*", shape[k], repeats), *shape[k + 1 :])
+
+    def element(index: Index) -> Operand:
+        return lower.element(a, (*index[:k], lower.op("//", index[k], repeats), *index[k + 1 :]))
+
+    return lower.lazily(a, longer, element)
+
+
+@handles(np.tile)
+def tile(lower: Indexing, A: Any, reps: Any) -> Any:
+    a = as_array(lower, A)
+    counts = shape_of(lower, reps)
+    ndim = max(len(counts), len(lower.shape(a)))
+    shape = (*(1,) * (ndim - len(lower.shape(a))), *lower.shape(a))
+    counts = (*(1,) * (ndim - len(counts)), *counts)
+    longer = tuple(lower.op("*", n, m) for n, m in zip(shape, counts, strict=True))
+
+    def element(index: Index) -> Operand:
+        places = tuple(i if m == 1 else lower.op("%", i, n) for i, n, m in zip(index, shape, counts, strict=True))
+        return lower.element(a, places[ndim - len(lower.shape(a)) :])
+
+    return lower.lazily(a, longer, element)
 
 
 @handles(np.take, methods="take")
-def take(lower: Indexing, a: Any, indices: Any) -> Any:
-    return lower.subscript(ravel(lower, a), [as_array(lower, indices)])
+def take(lower: Indexing, a: Any, indices: Any, axis: Any = None) -> Any:
+    a, indices = as_array(lower, a), as_array(lower, indices)
+    if axis is None:
+        return lower.subscript(ravel(lower, a), [indices])
+    (k,) = axes_of(lower, axis, len(lower.shape(a))) or (0,)
+    return lower.subscript(a, [*(Slice() for _ in range(k)), indices])
 
 
 @handles(np.kron)
