@@ -1369,3 +1369,19 @@ def loops_over_places(x):
     for v in a.flat:
         s += v**2
     return s
+
+
+@program(signed(4), 0.7)
+def loop_over_a_tuple_that_is_left(x, w):
+    s = 0.0
+    y = x * 1.0
+    for v in (x[0], w * 2.0, np.sin(x[1]), x[2]):
+        if v < -0.9:
+            continue
+        s = s * 0.5 + v * w
+        y = y * v
+        if s > 0.8:
+            break
+    else:
+        s *= 3.0
+    return s, y

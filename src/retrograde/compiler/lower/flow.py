@@ -283,10 +283,30 @@ class Flow(Statements):
     def unroll(self, s: Any, items: tuple[Any, ...]) -> None:
         """A loop over a tuple: its body once for each member."""
         if getattr(s, "broke", ""):
-            raise self.refuse("a break out of a loop over a tuple", "an array instead of the tuple")
+            self.unroll_with_break(s, items)
+            return
         for value in items:
             self.assign(s.target, value)
             self.statements(s.body)
+
+    def unroll_with_break(self, s: Any, items: tuple[Any, ...]) -> None:
+        """The body once for each member, as long as the loop has not been left."""
+        saved = self.open_merge(s)
+        env, surely = dict(self.frame.env), set(self.frame.surely)
+        broke = self.frame.cells[s.broke]
+        for value in items:
+            going = self.op("not", self.get(broke))
+            self.frame.env, self.frame.surely = dict(env), set(surely)
+
+            def body(value: Any = value) -> None:
+                self.assign(s.target, value)
+                self.statements(s.body)
+
+            self.emit(If(going, self.in_loop(body), []))
+            self.frame.env = _joined(env, [env, self.frame.env])
+            env = dict(self.frame.env)
+        self.frame.surely = surely
+        self.close_merge(s, saved)
 
 
 def _itself(k: Operand) -> Operand:

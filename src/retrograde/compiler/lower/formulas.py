@@ -37,6 +37,7 @@ class Formulas(Calls):
         careful: products check, as zero times infinity is zero.
         user: the place in the user's code that is differentiated.
         facts: operations whose results are known, as (function, *operands).
+        fn: the function whose formula is written.
     """
 
     is_derived = True
@@ -46,6 +47,7 @@ class Formulas(Calls):
         self.careful = careful
         self.user: At | None = None
         self.facts: dict[tuple[Any, ...], Operand] = {}
+        self.fn = ""
 
     def op(self, fn: str, *args: Operand) -> Operand:
         known = self.facts.get((fn, *args))
@@ -53,7 +55,7 @@ class Formulas(Calls):
 
     def assume(self, s: Whole) -> None:
         """Take the usual shapes for granted, behind a guard."""
-        self.facts = {}
+        self.facts, self.fn = {}, s.fn
         if s.fn == "np.linalg.qr":
             m, n = self.shape(s.args[0])
             self.unless(self.op("<", m, n), "the derivative of qr of a matrix with more columns than rows is not there")
@@ -161,6 +163,14 @@ def _one_or_all(values: tuple[Any, ...]) -> Any:
 # --- what rules decide by numbers ----------------------------------------------------------------------------------
 
 UNUSUAL = "here the derivative needs a case distinction that compiled code does not make; call the function uncompiled"
+EQUAL = (
+    "{} and the function depends on their vectors one by one; where it depends on all of them together, call "
+    "it uncompiled, which finds that derivative"
+)
+OF_FUNCTIONS = {
+    "np.linalg.eigh": EQUAL.format("eigenvalues are equal"),
+    "np.linalg.svd": EQUAL.format("singular values are equal, or one is zero,"),
+}
 
 
 @handles(products.somewhere)
@@ -181,7 +191,7 @@ def _decided(lower: Formulas, mask: Any, usual: bool) -> bool:
         found = lower.fold_truth(usual, shape, lambda index: lower.element(mask, index))
     else:
         found = lower.is_true(mask)
-    lower.unless(lower.op("not", found) if usual else found, UNUSUAL)
+    lower.unless(lower.op("not", found) if usual else found, OF_FUNCTIONS.get(lower.fn, UNUSUAL))
     return usual
 
 
@@ -239,6 +249,7 @@ def only_unique(lower: Formulas, bar: Any, k: Any) -> Any:
 @handles(numpy_linalg.cofactors)
 def cofactors(lower: Formulas, a: Any, det: Any) -> Any:
     """det · a⁻ᵀ, as in the rule for a matrix that is far from singular."""
+    lower.unless(lower.op("==", det, 0.0), SINGULAR)
     inverse = functions.call_function(lower, np.linalg.inv, [a], {})
     size = [functions.call_function(lower, np.linalg.norm, [x], {}) for x in (a, inverse)]
     eps = float(np.finfo(np.float64).eps)
