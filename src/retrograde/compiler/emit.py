@@ -62,9 +62,14 @@ def times(g, partial):
     return 0.0 if g == 0.0 and product != product else product
 
 
+def per(g, length):
+    """The quotient; of complex numbers, too, no error where the length is zero."""
+    return g / length if length != 0.0 else g * np.inf
+
+
 def over(g, length):
     """The quotient, which is zero where g is zero."""
-    return 0.0 if g == 0.0 else g / length
+    return 0.0 * g if g == 0.0 else per(g, length)
 
 
 def along(x, ratio):

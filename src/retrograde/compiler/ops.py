@@ -114,7 +114,8 @@ BITWISE: dict[Any, str] = {
 # times       (g, p): g * p, but zero where g is zero and p is infinite or NaN
 # squared     x * x as a term of a square of a length, and
 # root        √x as the length: at the origin its slope is zero, and the derivative of the slope is not
-# over        (g, y): g / y for a length y, but zero where g is zero
+# per         (g, y): g / y for a length y
+# over        the same, but zero where g is zero
 # along       (x, r): x * r for such an r, but zero where one of them is zero, though the other be infinite or NaN
 # value       the same value, without its derivative
 # min, max    Python's own: the first of equals
@@ -163,7 +164,20 @@ CHEAP = frozenset(
 }
 # Division and roots take some cycles more: worth computing again rather than a place on the tape, not worth twice.
 MODERATE = frozenset(
-    {"/", "over", "root", "np.sqrt", "//", "%", "np.floor", "np.maximum", "np.minimum", "np.square", "np.reciprocal"}
+    {
+        "/",
+        "per",
+        "over",
+        "root",
+        "np.sqrt",
+        "//",
+        "%",
+        "np.floor",
+        "np.maximum",
+        "np.minimum",
+        "np.square",
+        "np.reciprocal",
+    }
 )
 
 
@@ -201,7 +215,7 @@ def result_type(fn: str, types: tuple[Type, ...]) -> Type:
         return BOOL if all(t == BOOL for t in types) and fn != "~" else INT
     if fn == "root":
         return FLOAT
-    if fn in ("/", "over", "np.divide"):
+    if fn in ("/", "per", "over", "np.divide"):
         joined = common(*types)
         return joined if joined.kind in "fc" else FLOAT
     if fn in ("id", "keep", "value", "times", "along", "squared", "neg", "conj", "min", "max") or fn in ARITHMETIC:

@@ -79,7 +79,7 @@ def _cast(args: tuple[Operand, ...], y: Operand, emit: Emit) -> list[Any]:
 
 def _length(args: tuple[Operand, ...], y: Operand, emit: Emit) -> list[Any]:
     """∂|z|: conj(z) / |z|, and zero at zero; of which a second derivative at zero is not lost, but infinite or NaN."""
-    return [emit("times", emit("conj", args[0]), emit("/", 1.0, y))]
+    return [Product(lambda g, conj: emit("along", conj(emit("conj", args[0])), emit("over", g, y)))]
 
 
 _OF_THE_FORM: dict[str, Callable[[tuple[Operand, ...], Operand, Emit], list[Any]]] = {
@@ -98,12 +98,24 @@ _OF_THE_FORM: dict[str, Callable[[tuple[Operand, ...], Operand, Emit], list[Any]
     "squared": lambda args, y, emit: [Product(lambda g, conj: emit("along", args[0], emit("*", 2.0, g)))],
     "root": lambda args, y, emit: [Product(lambda g, conj: emit("over", g, emit("*", 2.0, y)))],
     "over": lambda args, y, emit: [
-        Product(lambda g_dot, conj: emit("/", g_dot, args[1])),
-        Product(lambda y_dot, conj: emit("times", y, emit("neg", emit("/", y_dot, args[1])))),
+        _per(args, emit),
+        Product(lambda y_dot, conj: emit("times", y, _rate(args, y_dot, emit))),
+    ],
+    "per": lambda args, y, emit: [
+        _per(args, emit),
+        Product(lambda y_dot, conj: emit("*", y, _rate(args, y_dot, emit))),
     ],
     "along": lambda args, y, emit: [args[1], Product(lambda r_dot, conj: emit("along", args[0], r_dot))],
     "np.hypot": lambda args, y, emit: [_cosine(x, y, emit) for x in args],
 }
+
+
+def _per(args: tuple[Operand, ...], emit: Emit) -> Product:
+    return Product(lambda g_dot, conj: emit("per", g_dot, args[1]))
+
+
+def _rate(args: tuple[Operand, ...], length_dot: Operand, emit: Emit) -> Operand:
+    return emit("neg", emit("/", length_dot, args[1]))
 
 
 def _cosine(x: Operand, y: Operand, emit: Emit) -> Product:

@@ -126,7 +126,7 @@ class Tangent(Writer):
 
     def of_op(self, s: Op) -> None:
         if s.fn == "over" and self.is_active(s.args[0]):
-            s.fn = "/"  # a zero that changes is not nothing: at the origin of a length it is better NaN than wrong
+            s.fn = "per"  # a zero that changes is not nothing: at the origin of a length it is better NaN than wrong
         wanted = tuple(self.is_active(a) for a in s.args)
         total: Operand = None
         type = self.program.types[s.dst]
