@@ -108,7 +108,7 @@ class Compiled(Native):
 
     def _own_value(self, of: Specialisation, arguments: dict[str, Any]) -> Any:
         """The value by our own program of the function, where numba lacks something that is in it."""
-        from retrograde.compiler.specialisation import Which
+        from retrograde.compiler.variant import Which
 
         leaves = self._leaves(of, arguments)
         given: dict[Any, Any] = {("x", i): leaf for i, leaf in enumerate(leaves)}
