@@ -15,6 +15,8 @@ from retrograde.trace.handle import HANDLES, MAPPED, plain
 _DTYPES = frozenset(
     "float64 float32 complex128 complex64 int64 int32 int16 int8 uint64 uint32 uint16 uint8 bool".split()
 )
+# `dtype.name` is put together at each call; some types have two letters.
+_NAMES = {char: name for char in np.typecodes["All"] if (name := np.dtype(char).name) in _DTYPES}
 
 
 def kind_of(value: Any, name: str) -> Any:
@@ -27,14 +29,13 @@ def kind_of(value: Any, name: str) -> Any:
     if kind is float:
         return FLOAT
     if kind is np.ndarray:
-        if value.dtype.name not in _DTYPES or not value.dtype.isnative:
+        name_of_dtype = _NAMES.get(value.dtype.char)
+        if name_of_dtype is None or not value.dtype.isnative:
             raise InputError(
                 f"the argument {name} is an array of dtype {value.dtype}, which compile does not take",
                 f"{name}.astype({'complex' if value.dtype.kind == 'c' else 'float'})",
             )
-        if value.ndim == 0:
-            return Type(value.dtype.name)
-        return Type(value.dtype.name, value.ndim)
+        return Type(name_of_dtype, value.ndim or -1)
     if kind in MAPPED and value.level.maps:
         return kind_of(one_example(value), name)
     if kind in HANDLES:

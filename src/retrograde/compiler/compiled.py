@@ -87,6 +87,10 @@ class Compiled(Native):
         self._settings = settings
         self._source = source_of(function)
         self._signature = inspect.signature(function)
+        parameters = self._signature.parameters.values()
+        # The parameters' names, where a call with as many positional arguments needs no binding.
+        self._positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        self._is_plain = len(self._positional) == len(parameters)
         self._specialisations: dict[Any, Specialisation] = {}
         self._bridges: dict[int, Bridge] = {}
         self._own_code: Any = None
@@ -183,9 +187,12 @@ class Compiled(Native):
         from retrograde.compiler.arguments import key_of, kind_of
         from retrograde.compiler.specialisation import Specialisation
 
-        bound = self._signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        arguments = dict(bound.arguments)
+        if self._is_plain and len(args) == len(self._positional) and not kwargs:
+            arguments = dict(zip(self._positional, args, strict=True))
+        else:
+            bound = self._signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            arguments = dict(bound.arguments)
         kinds = {name: kind_of(value, name) for name, value in arguments.items()}
         key = tuple(key_of(kind) for kind in kinds.values())
         found = self._specialisations.get(key)

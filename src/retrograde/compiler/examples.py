@@ -22,7 +22,8 @@ Room = Callable[[Any, Any, bool], Any]
 
 
 def new_array(role: Role, value: Any, is_zero: bool) -> Any:
-    return np.zeros(value.shape, value.dtype) if is_zero else np.array(value)
+    """A copy; of zeros none is needed, as they were made for this."""
+    return value if is_zero else np.array(value)
 
 
 class Examples(NamedTuple):
@@ -141,7 +142,7 @@ class Gathered:
         def room(role: Role, value: Any, is_zero: bool) -> Any:
             base, place = self.place(role, number)
             if place is None or place >= self.examples.size:
-                return new_array(role, value, is_zero)
+                return np.array(value)
             if base not in self.found:
                 self.found[base] = np.zeros((self.examples.size, *np.shape(value)), value.dtype)
             part = self.found[base][place]

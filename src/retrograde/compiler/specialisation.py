@@ -228,8 +228,8 @@ class Specialisation:
             if role[0] == "constant":
                 value = variant.interface.constants[role[1]]
             elif value is None:
-                # The room for what is written is made of zeros already.
-                value = self.zeros(role, given, in_one=is_out)
+                # Shared room is made of zeros already.
+                value = self.zeros(role, given, in_one=is_out and room is not new_array)
             elif not is_out and isinstance(value, np.ndarray) and value.ndim == 0:
                 value = value[()]
             value = self.in_field(role, value)
