@@ -10,7 +10,15 @@ import os
 
 import compiler.corpus_speed  # noqa: F401
 import pytest
-from compiler import corpus_arrays, corpus_complex, corpus_linalg, corpus_parallel, corpus_recursion, corpus_special  # noqa: F401  register their programs
+from compiler import (  # noqa: F401  register their programs
+    corpus_arrays,
+    corpus_complex,
+    corpus_linalg,
+    corpus_parallel,
+    corpus_recursion,
+    corpus_special,
+    corpus_stores,
+)
 from compiler.corpus import CASES
 from compiler.harness import check, check_against_eager
 
@@ -23,6 +31,7 @@ ALL_OFF = Options(careful=True, recompute=False, repeat=False, rectangular=False
 SWITCHES = {
     "careful": Options(careful=True),
     "everything taped": Options(recompute=False),
+    "last words written again": Options(last_words=False),
     "two sweeps": Options(one_sweep=False),
     "nothing run again": Options(repeat=False),
     "all run again": Options(repeat=True),
@@ -44,6 +53,11 @@ NOT_EAGER = {
     "argument_scaled_by_a_sum",
     "state_in_place",
     "argument_shifted_by_a_constant",
+    "source_that_changes_before_the_array_is_read",
+    "source_that_changes_while_the_array_is_read",
+    "source_that_changes_by_another_name",
+    "elements_that_change_in_the_loop_by_another_name",
+    "costly_elements_read_behind_a_change",
     "functions_of_cmath",
     "complex_in_place",
     "single_precision_complex",

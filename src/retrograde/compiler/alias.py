@@ -1,6 +1,6 @@
 """The one place that knows which memory a statement touches, and that answers, conservatively,
 
-    may these two overlap?      may this have changed since?
+    may these two overlap?      may this have changed since?      is this all of it?
 
 Every transformation asks here. A wrong "no" is a wrong derivative; a wrong "yes" costs time only.
 
@@ -10,7 +10,8 @@ different roots never overlap: parameters that share memory are told apart befor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from retrograde.compiler.form import (
     Add,
@@ -22,6 +23,7 @@ from retrograde.compiler.form import (
     For,
     Get,
     Increase,
+    Index,
     Load,
     Pop,
     PopArray,
@@ -29,6 +31,7 @@ from retrograde.compiler.form import (
     Push,
     Return,
     Set,
+    Slice,
     Statement,
     Store,
     Swap,
@@ -45,7 +48,8 @@ class Memory:
 
     def __init__(self, program: Program, body: Block | None = None) -> None:
         self.program = program
-        self.parents = {s.dst: s.array for s in walk(program.body if body is None else body) if isinstance(s, View)}
+        self.views = {s.dst: s for s in walk(program.body if body is None else body) if isinstance(s, View)}
+        self.parents = {name: s.array for name, s in self.views.items()}
         self.procedures = program.procedures
 
     def root(self, array: str) -> str:
@@ -113,6 +117,65 @@ class Memory:
         return {root for s in walk(block) if type(s) in _READING for root in self.reads(s)}
 
 
+class Part(NamedTuple):
+    """Elements of an array by their number, from `low` up to `high` or to the end.
+
+    `is_exact`: an access by a loop that runs reaches every one of them, and otherwise none but them.
+    """
+
+    low: int
+    high: int | None
+    is_exact: bool
+
+    def meets(self, other: Part) -> bool:
+        """Whether they may have an element in common."""
+        return (other.high is None or self.low < other.high) and (self.high is None or other.low < self.high)
+
+
+EVERYTHING = Part(0, None, False)
+
+
+def part(memory: Memory, array: str, index: Index, loops: Sequence[For]) -> Part:
+    """The part of its root that an access touches while the loops run."""
+    program, views = memory.program, memory.views
+    bounds = {loop.var: (loop.low, loop.high) for loop in loops}
+    dims = program.dims[array]
+    is_whole = len(index) == len(dims) and all(
+        isinstance(i, str) and bounds.get(i) == (0, n) for i, n in zip(index, dims, strict=True)
+    )
+    if len(index) != 1:
+        return Part(0, None, array not in views and is_whole and len(set(index)) == len(index))
+    start, is_open = 0, True
+    while array in views:
+        view = views[array]
+        s = view.index[0] if len(view.index) == 1 else None
+        if view.transposed or not isinstance(s, Slice) or s.step not in (None, 1):
+            return EVERYTHING
+        if isinstance(s.low, str) or (s.low or 0) < 0:
+            return EVERYTHING
+        start += s.low or 0
+        is_open = is_open and s.high is None
+        array = view.array
+    (i,) = index
+    if type(i) is int:
+        return Part(start + i, start + i + 1, True) if i >= 0 else EVERYTHING
+    if is_whole:
+        return Part(start, None, is_open)
+    return EVERYTHING
+
+
+def cover(parts: Iterable[Part]) -> bool:
+    """Whether parts are all elements together."""
+    reached = 0
+    for low, high, is_exact in sorted(parts, key=lambda p: p.low):
+        if low > reached or not is_exact:
+            return False
+        if high is None:
+            return True
+        reached = max(reached, high)
+    return False
+
+
 # Most statements do neither.
 _READING = frozenset({Load, Copy, Get, Whole, Call, Return, Swap, Push, Pop, PopArray})
 _WRITING = frozenset({Store, Increase, Fill, Set, Add, Whole, Call, Swap, Alloc, Copy, PopArray, Push, Pop})
@@ -123,9 +186,12 @@ class Changes:
 
     A statement is at a position; it runs again with each enclosing loop. What stands before it in a loop therefore
     runs after it as well.
+
+    Args:
+        idle: statements (their ids) that do not run, though they stand there.
     """
 
-    def __init__(self, body: Block, memory: Memory) -> None:
+    def __init__(self, body: Block, memory: Memory, idle: Container[int] = ()) -> None:
         self.position: dict[int, int] = {}
         self.loops: dict[int, tuple[int, ...]] = {}
         self.written: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
@@ -133,7 +199,7 @@ class Changes:
         for s, loops in _with_loops(body, ()):
             self.position[id(s)] = len(self.position)
             self.loops[id(s)] = loops
-            for root in memory.writes(s):
+            for root in () if id(s) in idle else memory.writes(s):
                 self.written.setdefault(root, []).append((self.position[id(s)], loops))
 
     def __contains__(self, s: Statement) -> bool:
@@ -156,4 +222,4 @@ def _with_loops(block: Block, loops: tuple[int, ...]) -> Iterator[tuple[Statemen
             yield from _with_loops(inner, inside)
 
 
-__all__ = ["Changes", "Memory"]
+__all__ = ["Changes", "Memory", "Part", "cover", "part"]

@@ -45,7 +45,8 @@ def compile(
             already. Without it, `compile(...)` is a decorator.
         fastmath: let the compiler reorder and simplify floating-point arithmetic.
         parallel: run the iterations of `numba.prange` on several threads.
-        vectormath: let derivatives use elementary functions that a loop can vectorise, within few ulps of numba's own.
+        vectormath: let derivatives use elementary functions that a loop can vectorise, within few ulps of numba's own,
+            and add up in several partial sums.
         cache: keep what is compiled on disk, for other processes and later days.
         checkpoint: keep the state of long loops at few of their steps only, and run the others again for a gradient, in
             segments of so many steps; True for the square root of the number of steps.

@@ -10,6 +10,7 @@ import os
 from typing import Any
 
 from retrograde.compiler import ops
+from retrograde.compiler.alias import Memory
 from retrograde.compiler.form import (
     Add,
     Alloc,
@@ -111,6 +112,7 @@ class _Emitter:
     def __init__(self, program: Program, comments: bool) -> None:
         self.program = program
         self.comments = comments
+        self.memory = Memory(program)
         self.lines: list[str] = []
         self.depth = 1
         self.at: tuple[str, int] | None = None
@@ -192,13 +194,13 @@ class _Emitter:
         return "None" if i is None else self.bare(i)
 
     def reads_of(self, s: Statement) -> frozenset[str]:
-        """The memory that the text of a temp will read: by the array, not the element; cells by `$`."""
+        """The memory that the text of a temp will read (see alias.py): by the array, not the element."""
         reads: set[str] = set()
         for name in uses(s):
             if name in self.waiting:
                 reads |= self.waiting[name][1]
         if isinstance(s, Load):
-            reads.add("[]")
+            reads.add(self.memory.root(s.array))
         elif isinstance(s, Get):
             reads.add(f"${s.cell}")
         return frozenset(reads)
@@ -262,12 +264,12 @@ class _Emitter:
 
     def on_Store(self, s: Store) -> None:
         index, value = self.index(s.index), self.bare(s.value)
-        self.flush("[]")
+        self.flush(self.memory.root(s.array))
         self.line(f"{s.array}[{index}] = {value}")
 
     def on_Increase(self, s: Increase) -> None:
         index, value = self.index(s.index), self.bare(s.value)
-        self.flush("[]")
+        self.flush(self.memory.root(s.array))
         self.line(f"{s.array}[{index}] += {value}")
 
     def on_Set(self, s: Set) -> None:
@@ -298,7 +300,7 @@ class _Emitter:
         self.line(f"{s.dst} = {s.array}.copy()")
 
     def on_Fill(self, s: Fill) -> None:
-        self.flush("[]")
+        self.flush(self.memory.root(s.array))
         self.fill(s.array)
 
     def fill(self, array: str) -> None:
@@ -314,7 +316,7 @@ class _Emitter:
         self.depth -= ndim
 
     def on_Swap(self, s: Swap) -> None:
-        self.flush("[]")
+        self.flush()
         self.line(f"{', '.join(s.targets)} = {', '.join(s.sources)}")
 
     def on_Stack(self, s: Stack) -> None:

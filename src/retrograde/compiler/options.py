@@ -16,6 +16,7 @@ class Options:
         recompute: compute values again in the reverse sweep where that is cheap; otherwise tape them all.
         repeat: run the iterations of a loop again in the reverse sweep, wherever that is possible (True), nowhere
             (False), or where it is likely to be cheaper than a tape (None).
+        last_words: run iterations again without writing what only the next one reads.
         one_sweep: leave such a loop out of the forward sweep, where only the value needs it.
         rectangular: tapes of known size are arrays; otherwise all are stacks.
         single: where one number is all that is differentiated, take the derivative along it, without a reverse sweep.
@@ -29,6 +30,7 @@ class Options:
     careful: bool = False
     recompute: bool = True
     repeat: bool | None = None
+    last_words: bool = True
     one_sweep: bool = True
     rectangular: bool = True
     single: bool = True

@@ -27,7 +27,8 @@ def pullback_program(program: Program, inputs: list[str], name: str, options: Op
 
     best, choices = written({})
     lowest = cost(best)
-    for loop in [number for number in choices if part[number] > SMALL]:
+    # Inner loops first: whether an outer one is to run again depends on what is best inside.
+    for loop in sorted((number for number in choices if part[number] > SMALL), reverse=True):
         others = choices | {loop: not choices[loop]}
         other, _ = written(others)
         if cost(other) < lowest:

@@ -148,6 +148,44 @@ class Iterations:
         return any(all(index[axis] == self.loop.var for _, index in places) for axis in axes)
 
 
+def last_words(loop: For, carried: set[str], memory: Memory) -> dict[str, set[int]]:
+    """The arrays that an iteration reads first and writes last, with the statements (their ids) that write them.
+
+    What it leaves to the next iteration is known when it runs again, so that it need not be written then, and the state
+    that it starts from stays as it was. That holds for arrays that are written by stores alone, each of which stands
+    behind all reads; in a loop of its own an element may be read before it is written.
+    """
+    found: dict[str, set[int]] = {}
+    changes = Changes(loop.body, memory)
+    everything = list(walk(loop.body))
+    loops: dict[int, Statement] = {id(s): s for s in everything if isinstance(s, For | While)}
+    for root in carried:
+        if root.startswith("$"):
+            continue
+        stores = [s for s in everything if root in memory.writes(s)]
+        reads = [s for s in everything if root in memory.reads(s)]
+        if all(
+            isinstance(s, Store) and isinstance(r, Load) and _is_behind(s, r, changes, loops)
+            for s in stores
+            for r in reads
+        ):
+            found[root] = {id(s) for s in stores}
+    return found
+
+
+def _is_behind(store: Store, read: Load, changes: Changes, loops: dict[int, Statement]) -> bool:
+    """Whether a store comes after each reading of what it writes."""
+    if changes.position[id(read)] > changes.position[id(store)]:
+        return False
+    around, common = changes.loops[id(store)], set(changes.loops[id(read)])
+    if not common.intersection(around):
+        return True
+    if (read.array, read.index) != (store.array, store.index):
+        return False
+    # In each iteration of the common loops, and of those around the store alone, it is another element.
+    return all(isinstance(x, For) and x.var in store.index for x in (loops[i] for i in around))
+
+
 def is_worth_repeating(loop: For) -> bool:
     """Whether running an iteration again is likely to cost less than its tape."""
     return any(isinstance(s, For | While | Alloc | Copy | Whole | Call) for s in walk(loop.body))

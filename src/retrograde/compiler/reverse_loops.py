@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from retrograde.compiler.alias import Changes
 from retrograde.compiler.cost import loops_of
 from retrograde.compiler.form import (
@@ -25,6 +27,7 @@ from retrograde.compiler.form import (
     PopArray,
     Program,
     Set,
+    Slice,
     Statement,
     Store,
     Type,
@@ -32,11 +35,12 @@ from retrograde.compiler.form import (
     While,
     clone,
     defs,
+    uses,
     walk,
 )
 from retrograde.compiler.one_sweep import Pair
 from retrograde.compiler.options import Options
-from retrograde.compiler.reexecute import Iterations, is_worth_repeating, renaming
+from retrograde.compiler.reexecute import Iterations, is_worth_repeating, last_words, renaming
 from retrograde.compiler.tapes import Loops, Tapes
 
 
@@ -46,6 +50,7 @@ class OfLoops(Tapes):
     open: those that might or might not, and what was done.
     pairs: statements of the forward sweep whose work their adjoints do as well.
     reruns: the adjoints that run a loop again.
+    idle: stores (by their ids) that do not run when an iteration runs again.
     """
 
     def __init__(
@@ -56,6 +61,7 @@ class OfLoops(Tapes):
         self.open: dict[int, bool] = {}
         self.pairs: list[Pair] = []
         self.reruns: list[For] = []
+        self.idle: dict[int, Statement] = {}
         self.numbers = {id(s): i for i, s in enumerate(loops_of(program))}
         # Whether there are branches that decide what counts.
         self.is_chosen = any(
@@ -138,16 +144,21 @@ class OfLoops(Tapes):
         """The adjoint of a loop that runs each iteration again, and then its adjoint; what stands for it forward."""
         carried = sorted(iterations.carried)
         keep, put_back = self.state(carried, s.at) if iterations.run_forwards else ([], [])
-        allocated, kept, restored = self.snapshots(s, [] if iterations.run_forwards else carried)
+        # Iterations that run again one after the other take their state from the one before.
+        last = {} if iterations.run_forwards else self.last_words(s, iterations.carried)
+        allocated, kept, restored, again = self.snapshots(s, [] if iterations.run_forwards else carried, last)
         names = renaming(self.program, s.body)
-        body = clone(s.body, lambda n: names.get(n, n), lambda n: names[n])
-        for old_loop, new_loop in zip(walk(s.body), walk(body), strict=True):
-            if id(old_loop) in self.numbers:
-                self.numbers[id(new_loop)] = self.numbers[id(old_loop)]
+        instead = names | again
+        body = clone(s.body, lambda n: instead.get(n, n), lambda n: names[n])
+        for was, now in zip(walk(s.body), walk(body), strict=True):
+            if id(was) in self.numbers:
+                self.numbers[id(now)] = self.numbers[id(was)]
+            if id(was) in self.idle or any(id(was) in stores for stores in last.values()):
+                self.idle[id(now)] = now
         for old, new in names.items():
             if self.activity.is_active(old):
                 self.activity.active.add(new)
-        for x in walk(body):
+        for x in walk(restored + body):
             for name in defs(x):
                 self.definition[name] = x
             if isinstance(x, View):
@@ -156,8 +167,9 @@ class OfLoops(Tapes):
         around = self.around
         inside = {id(x) for x in walk(s.body)}
         self.around = [*(x for x in around if id(x) not in inside), *walk(body)]
-        self.changes, self.loops = Changes(body, self.memory), Loops()
+        self.changes, self.loops = Changes(body, self.memory, self.idle), Loops()
         forward, backward = self.block(body)
+        forward = without(forward, self.idle)
         (self.changes, self.loops), self.around = outer, around
         self.out, self.at = out, s.at
         self.program.notes.append(Note("runs again", s.var, s.at))
@@ -190,10 +202,19 @@ class OfLoops(Tapes):
                 put_back.append(Set(name, then))
         return keep, put_back
 
-    def snapshots(self, s: For, carried: list[str]) -> tuple[Block, Block, Block]:
-        """What makes room for the state at the start of each iteration, keeps it, and puts it back."""
+    def last_words(self, s: For, carried: set[str]) -> dict[str, set[int]]:
+        return last_words(s, carried - self.swapped, self.memory) if self.options.last_words else {}
+
+    def snapshots(
+        self, s: For, carried: list[str], unwritten: Container[str]
+    ) -> tuple[Block, Block, Block, dict[str, str]]:
+        """What makes room for the state at the start of each iteration, keeps it, and puts it back.
+
+        An array that is not written when an iteration runs again is read where it is kept, by names of its own.
+        """
+        again: dict[str, str] = {}
         if not carried:
-            return [], [], []
+            return [], [], [], again
         program = self.program
         outer, self.out = self.out, []
         place = s.var if s.low == 0 else self.op("-", s.var, s.low)
@@ -208,7 +229,10 @@ class OfLoops(Tapes):
             shape = program.dims[name] if type.is_array else ()
             tape = program.new(f"{name}_kept", Type(type.dtype, len(shape) + 1), (length, *shape))
             allocated.append(Alloc(tape, (length, *shape), False, at=s.at))
-            if type.is_array:
+            if root in unwritten:
+                kept += self.copied_elements(tape, (place,), name, (), shape)
+                restored += self.where_kept(s, name, tape, place, again)
+            elif type.is_array:
                 kept += self.copied_elements(tape, (place,), name, (), shape)
                 restored += self.copied_elements(name, (), tape, (place,), shape)
             else:
@@ -217,7 +241,34 @@ class OfLoops(Tapes):
                 restored += [Load(then, tape, (place,), at=s.at), Set(name, then, at=s.at)]
             program.notes.append(Note("taped", tape, s.at))
         self.out = outer
-        return allocated, kept, restored
+        return allocated, kept, restored, again
+
+    def where_kept(self, s: For, array: str, tape: str, place: Operand, again: dict[str, str]) -> Block:
+        """Views of a tape in place of an array, and of its views that were made outside of a loop."""
+        program, inside = self.program, {name for x in walk(s.body) for name in defs(x)}
+        used = {name for x in walk(s.body) for name in uses(x)} - inside
+        wanted = [name for name in self.memory.parents if name in used and self.memory.root(name) == array]
+        chain: list[str] = []
+        for name in wanted:
+            around: list[str] = []
+            while name != array and name not in chain:
+                around.append(name)
+                name = self.memory.parents[name]
+            chain += reversed(around)
+        made: Block = []
+        for name in (array, *chain):
+            again[name] = program.new(name, program.types[name], program.dims[name])
+            view = self.definition.get(name)
+            if name == array:
+                index = (place, *(Slice() for _ in program.dims[array]))
+                made.append(View(again[name], tape, index, at=s.at))
+            else:
+                assert isinstance(view, View)
+                made.append(View(again[name], again[view.array], view.index, view.transposed, at=s.at))
+            if self.is_active(array):
+                self.bars[again[name]] = self.bar(name)
+                self.activity.active.add(tape)
+        return made
 
     def copied_elements(self, to: str, before: Index, array: str, within: Index, shape: tuple[Operand, ...]) -> Block:
         """`to[before] = array[within]`, by loops over the elements."""
@@ -235,6 +286,15 @@ class OfLoops(Tapes):
 
     def has_adjoint(self, s: Call) -> bool:
         raise NotImplementedError
+
+
+def without(block: Block, gone: Container[int]) -> Block:
+    """A block without some statements (their ids), nested ones as well."""
+    kept = [s for s in block if id(s) not in gone]
+    for s in kept:
+        for f in s.blocks:
+            setattr(s, f, without(getattr(s, f), gone))
+    return kept
 
 
 def _pops(block: Block) -> bool:

@@ -14,7 +14,7 @@ class Settings:
     Attributes:
         fastmath: reorder and simplify floating-point arithmetic.
         parallel: run the iterations of `numba.prange` on several threads.
-        vectormath: elementary functions that a loop can vectorise, in derivative programs.
+        vectormath: elementary functions and sums that a loop can vectorise, in derivative programs.
         cache: keep programs and numba's code of them on disk.
         checkpoint: the length of the segments of long loops (see segments.py); True for a root of the whole.
     """

@@ -59,16 +59,51 @@ def _instruction(name: str, arity: int) -> Any:
 
     if arity == 1:
         return intrinsic(lambda _context, a: (types.float64(types.float64), generate))
+    if arity == 2:
+        return intrinsic(lambda _context, a, b: (types.float64(types.float64, types.float64), generate))
     return intrinsic(lambda _context, a, b, c: (types.float64(types.float64, types.float64, types.float64), generate))
 
 
 _floor = _instruction("llvm.floor", 1)
 _rint = _instruction("llvm.rint", 1)
 _fma = _instruction("llvm.fma", 3)  # a·b + c, rounded once
+_muladd = _instruction("llvm.fmuladd", 3)  # a·b + c, rounded once where that is faster than twice
+
+
+def _plus() -> Any:
+    """a + b as a part of a sum whose order does not matter, which LLVM therefore may compute in several parts."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.fadd(*args, flags=("reassoc",))
+
+    return intrinsic(lambda _context, a, b: (types.float64(types.float64, types.float64), generate))
+
+
+_reordered_sum = _plus()
+_maximum = _instruction("llvm.maximum", 2)
+_minimum = _instruction("llvm.minimum", 2)
 
 # Adding 1.5·2⁵² leaves an integer in the low bits: the conversion between float64 and int64 that every vector unit has.
 _SHIFT = 6755399441055744.0
 _SHIFT_BITS = int(np.float64(_SHIFT).view(np.int64))
+
+
+@_inlined
+def plus(a, b):  # type: ignore[no-untyped-def]
+    """a + b, in whatever order a loop adds up."""
+    return _reordered_sum(a, b)
+
+
+@_inlined
+def maximum(a, b):  # type: ignore[no-untyped-def]
+    """The larger number; NaN where one of them is."""
+    return _maximum(a, b)
+
+
+@_inlined
+def minimum(a, b):  # type: ignore[no-untyped-def]
+    """The smaller number; NaN where one of them is."""
+    return _minimum(a, b)
 
 
 @_inlined
@@ -113,18 +148,18 @@ _LN2_LOW = 1.9082149292705877e-10
 def _expm1_polynomial(r):  # type: ignore[no-untyped-def]
     """exp(r) − 1 for |r| ≤ ln 2 / 2, by its series: r¹⁴/14! is below 2⁻⁵⁷."""
     p = 1 / 6227020800.0
-    p = p * r + 1 / 479001600.0
-    p = p * r + 1 / 39916800.0
-    p = p * r + 1 / 3628800.0
-    p = p * r + 1 / 362880.0
-    p = p * r + 1 / 40320.0
-    p = p * r + 1 / 5040.0
-    p = p * r + 1 / 720.0
-    p = p * r + 1 / 120.0
-    p = p * r + 1 / 24.0
-    p = p * r + 1 / 6.0
-    p = p * r + 0.5
-    return r + r * r * p
+    p = _muladd(p, r, 1 / 479001600.0)
+    p = _muladd(p, r, 1 / 39916800.0)
+    p = _muladd(p, r, 1 / 3628800.0)
+    p = _muladd(p, r, 1 / 362880.0)
+    p = _muladd(p, r, 1 / 40320.0)
+    p = _muladd(p, r, 1 / 5040.0)
+    p = _muladd(p, r, 1 / 720.0)
+    p = _muladd(p, r, 1 / 120.0)
+    p = _muladd(p, r, 1 / 24.0)
+    p = _muladd(p, r, 1 / 6.0)
+    p = _muladd(p, r, 0.5)
+    return _muladd(r * r, p, r)
 
 
 @_inlined
@@ -133,7 +168,7 @@ def _exp_of_sum(x, tail):  # type: ignore[no-untyped-def]
     x = 710.0 if x > 710.0 else x  # both bounds are beyond overflow and underflow, and NaN passes
     x = -746.0 if x < -746.0 else x
     n = _rint(x * _LOG2_E)
-    r = (x - n * _LN2_HIGH) - n * _LN2_LOW
+    r = _muladd(-n, _LN2_LOW, x - n * _LN2_HIGH)
     return _times_power_of_two(1.0 + (_expm1_polynomial(r + tail)), _int(n))
 
 
@@ -184,16 +219,16 @@ def _split(x):  # type: ignore[no-untyped-def]
 def _atanh_rest(z):  # type: ignore[no-untyped-def]
     """2 (artanh(s) − s) / s for z = s² ≤ (√2 − 1)⁴ < 0.0295: z²³/23 is below 2⁻⁶⁰ of it."""
     p = 2 / 23.0
-    p = p * z + 2 / 21.0
-    p = p * z + 2 / 19.0
-    p = p * z + 2 / 17.0
-    p = p * z + 2 / 15.0
-    p = p * z + 2 / 13.0
-    p = p * z + 2 / 11.0
-    p = p * z + 2 / 9.0
-    p = p * z + 2 / 7.0
-    p = p * z + 2 / 5.0
-    p = p * z + 2 / 3.0
+    p = _muladd(p, z, 2 / 21.0)
+    p = _muladd(p, z, 2 / 19.0)
+    p = _muladd(p, z, 2 / 17.0)
+    p = _muladd(p, z, 2 / 15.0)
+    p = _muladd(p, z, 2 / 13.0)
+    p = _muladd(p, z, 2 / 11.0)
+    p = _muladd(p, z, 2 / 9.0)
+    p = _muladd(p, z, 2 / 7.0)
+    p = _muladd(p, z, 2 / 5.0)
+    p = _muladd(p, z, 2 / 3.0)
     return z * p
 
 
@@ -313,14 +348,14 @@ def _sin_polynomial(r, tail):  # type: ignore[no-untyped-def]
     """sin(r + tail) for |r| ≤ π/4, by its series."""
     z = r * r
     p = -1 / 121645100408832000.0
-    p = p * z + 1 / 355687428096000.0
-    p = p * z - 1 / 1307674368000.0
-    p = p * z + 1 / 6227020800.0
-    p = p * z - 1 / 39916800.0
-    p = p * z + 1 / 362880.0
-    p = p * z - 1 / 5040.0
-    p = p * z + 1 / 120.0
-    p = p * z - 1 / 6.0
+    p = _muladd(p, z, 1 / 355687428096000.0)
+    p = _muladd(p, z, -1 / 1307674368000.0)
+    p = _muladd(p, z, 1 / 6227020800.0)
+    p = _muladd(p, z, -1 / 39916800.0)
+    p = _muladd(p, z, 1 / 362880.0)
+    p = _muladd(p, z, -1 / 5040.0)
+    p = _muladd(p, z, 1 / 120.0)
+    p = _muladd(p, z, -1 / 6.0)
     return r + (tail * (1.0 - 0.5 * z) + r * z * p)
 
 
@@ -329,13 +364,13 @@ def _cos_polynomial(r, tail):  # type: ignore[no-untyped-def]
     """cos(r + tail) for |r| ≤ π/4, by its series; 1 − z/2 with what its rounding lost."""
     z = r * r
     p = 1 / 6402373705728000.0 * -1
-    p = p * z + 1 / 20922789888000.0
-    p = p * z - 1 / 87178291200.0
-    p = p * z + 1 / 479001600.0
-    p = p * z - 1 / 3628800.0
-    p = p * z + 1 / 40320.0
-    p = p * z - 1 / 720.0
-    p = p * z + 1 / 24.0
+    p = _muladd(p, z, 1 / 20922789888000.0)
+    p = _muladd(p, z, -1 / 87178291200.0)
+    p = _muladd(p, z, 1 / 479001600.0)
+    p = _muladd(p, z, -1 / 3628800.0)
+    p = _muladd(p, z, 1 / 40320.0)
+    p = _muladd(p, z, -1 / 720.0)
+    p = _muladd(p, z, 1 / 24.0)
     half = 0.5 * z
     head = 1.0 - half
     return head + (((1.0 - head) - half) + (z * z * p - r * tail))
@@ -382,15 +417,15 @@ def _long_log(x):  # type: ignore[no-untyped-def]
     third = z * (1 / 3.0)
     third_low = _fma(z, 1 / 3.0, -third) + (z_low * (1 / 3.0) + z * 1.850371707708594e-17)
     p = 1 / 23.0
-    p = p * z + 1 / 21.0
-    p = p * z + 1 / 19.0
-    p = p * z + 1 / 17.0
-    p = p * z + 1 / 15.0
-    p = p * z + 1 / 13.0
-    p = p * z + 1 / 11.0
-    p = p * z + 1 / 9.0
-    p = p * z + 1 / 7.0
-    p = p * z + 1 / 5.0
+    p = _muladd(p, z, 1 / 21.0)
+    p = _muladd(p, z, 1 / 19.0)
+    p = _muladd(p, z, 1 / 17.0)
+    p = _muladd(p, z, 1 / 15.0)
+    p = _muladd(p, z, 1 / 13.0)
+    p = _muladd(p, z, 1 / 11.0)
+    p = _muladd(p, z, 1 / 9.0)
+    p = _muladd(p, z, 1 / 7.0)
+    p = _muladd(p, z, 1 / 5.0)
     third, e = _two_sum(third, z * z * p)
     third_low = third_low + e
     rest = 2.0 * s * third
@@ -430,24 +465,24 @@ def _erf_series(x):  # type: ignore[no-untyped-def]
     """erf(x) for |x| ≤ 1, by its series."""
     z = x * x
     p = -1 / (121645100408832000.0 * 39)
-    p = p * z + 1 / (6402373705728000.0 * 37)
-    p = p * z - 1 / (355687428096000.0 * 35)
-    p = p * z + 1 / (20922789888000.0 * 33)
-    p = p * z - 1 / (1307674368000.0 * 31)
-    p = p * z + 1 / (87178291200.0 * 29)
-    p = p * z - 1 / (6227020800.0 * 27)
-    p = p * z + 1 / (479001600.0 * 25)
-    p = p * z - 1 / (39916800.0 * 23)
-    p = p * z + 1 / (3628800.0 * 21)
-    p = p * z - 1 / (362880.0 * 19)
-    p = p * z + 1 / (40320.0 * 17)
-    p = p * z - 1 / (5040.0 * 15)
-    p = p * z + 1 / (720.0 * 13)
-    p = p * z - 1 / (120.0 * 11)
-    p = p * z + 1 / (24.0 * 9)
-    p = p * z - 1 / (6.0 * 7)
-    p = p * z + 1 / (2.0 * 5)
-    p = p * z - 1 / 3.0
+    p = _muladd(p, z, 1 / (6402373705728000.0 * 37))
+    p = _muladd(p, z, -1 / (355687428096000.0 * 35))
+    p = _muladd(p, z, 1 / (20922789888000.0 * 33))
+    p = _muladd(p, z, -1 / (1307674368000.0 * 31))
+    p = _muladd(p, z, 1 / (87178291200.0 * 29))
+    p = _muladd(p, z, -1 / (6227020800.0 * 27))
+    p = _muladd(p, z, 1 / (479001600.0 * 25))
+    p = _muladd(p, z, -1 / (39916800.0 * 23))
+    p = _muladd(p, z, 1 / (3628800.0 * 21))
+    p = _muladd(p, z, -1 / (362880.0 * 19))
+    p = _muladd(p, z, 1 / (40320.0 * 17))
+    p = _muladd(p, z, -1 / (5040.0 * 15))
+    p = _muladd(p, z, 1 / (720.0 * 13))
+    p = _muladd(p, z, -1 / (120.0 * 11))
+    p = _muladd(p, z, 1 / (24.0 * 9))
+    p = _muladd(p, z, -1 / (6.0 * 7))
+    p = _muladd(p, z, 1 / (2.0 * 5))
+    p = _muladd(p, z, -1 / 3.0)
     # 2/√π = 1.1283791670955126 = 1 + 0.1283791670955126, so that the leading term is exact.
     return x + (0.1283791670955126 * x + 1.1283791670955126 * (x * z * p))
 
@@ -458,29 +493,29 @@ def _erfc_positive(x):  # type: ignore[no-untyped-def]
     x = 30.0 if x > 30.0 else x
     t = (x - 3.75) / (x + 3.75)
     p = 3.2052623379289157e-10
-    p = p * t - 2.618520156503145e-09
-    p = p * t - 3.798189797736207e-09
-    p = p * t + 3.195398612057818e-08
-    p = p * t + 2.3398534313040898e-08
-    p = p * t - 2.4851108650210706e-07
-    p = p * t - 5.741076073013916e-08
-    p = p * t + 1.7419011945194367e-06
-    p = p * t - 9.733875167494142e-07
-    p = p * t - 1.1437980374495534e-05
-    p = p * t + 2.2384138525656757e-05
-    p = p * t + 5.164649341002877e-05
-    p = p * t - 0.00029015404203352704
-    p = p * t + 0.000293714390578856
-    p = p * t + 0.001755625843431864
-    p = p * t - 0.00974657968596217
-    p = p * t + 0.028362277420377335
-    p = p * t - 0.05869339857631061
-    p = p * t + 0.09230432116025894
-    p = p * t - 0.10880393014246645
-    p = p * t + 0.08227673849014977
-    p = p * t + 0.003585415485479575
-    p = p * t - 0.14024059858554702
-    p = p * t + 1.2375126308378275
+    p = _muladd(p, t, -2.618520156503145e-09)
+    p = _muladd(p, t, -3.798189797736207e-09)
+    p = _muladd(p, t, 3.195398612057818e-08)
+    p = _muladd(p, t, 2.3398534313040898e-08)
+    p = _muladd(p, t, -2.4851108650210706e-07)
+    p = _muladd(p, t, -5.741076073013916e-08)
+    p = _muladd(p, t, 1.7419011945194367e-06)
+    p = _muladd(p, t, -9.733875167494142e-07)
+    p = _muladd(p, t, -1.1437980374495534e-05)
+    p = _muladd(p, t, 2.2384138525656757e-05)
+    p = _muladd(p, t, 5.164649341002877e-05)
+    p = _muladd(p, t, -0.00029015404203352704)
+    p = _muladd(p, t, 0.000293714390578856)
+    p = _muladd(p, t, 0.001755625843431864)
+    p = _muladd(p, t, -0.00974657968596217)
+    p = _muladd(p, t, 0.028362277420377335)
+    p = _muladd(p, t, -0.05869339857631061)
+    p = _muladd(p, t, 0.09230432116025894)
+    p = _muladd(p, t, -0.10880393014246645)
+    p = _muladd(p, t, 0.08227673849014977)
+    p = _muladd(p, t, 0.003585415485479575)
+    p = _muladd(p, t, -0.14024059858554702)
+    p = _muladd(p, t, 1.2375126308378275)
     square = x * x
     return _exp_of_sum(-square, _fma(-x, x, square)) * (p / (1.0 + 2.0 * x))
 

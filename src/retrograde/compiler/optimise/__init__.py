@@ -11,7 +11,10 @@ upward.py       loops of independent iterations run upwards
 unsigned.py     indices that cannot be negative are unsigned
 roots.py        powers with halves as exponents become products with a square root
 scaled.py       products with several numbers become products with one
+sink.py         what only one arm of a choice needs is computed where that is chosen
 vectorise.py    elementary functions that are computed for several elements at once
+inline.py       arrays whose elements are read once each are not stored
+stores.py       writes that nobody sees go: zeros that are overwritten, what is stored last
 shift.py        no derivative is taken of the shift inside of a log-sum-exp
 counters.py     integers that count iterations become expressions of the loop's variable
 first_writes.py what is added to an element that is still zero is stored there
@@ -32,13 +35,16 @@ from retrograde.compiler.optimise.dead import drop_dead
 from retrograde.compiler.optimise.first_writes import store_first_writes
 from retrograde.compiler.optimise.forward import forward
 from retrograde.compiler.optimise.hoist import hoist
+from retrograde.compiler.optimise.inline import inline
 from retrograde.compiler.optimise.outline import outline
 from retrograde.compiler.optimise.overwritten import drop_overwritten
 from retrograde.compiler.optimise.parallel import parallelise
 from retrograde.compiler.optimise.roots import powers_by_roots
 from retrograde.compiler.optimise.scaled import scale_once
 from retrograde.compiler.optimise.shift import fix_shifts
+from retrograde.compiler.optimise.sink import sink
 from retrograde.compiler.optimise.small import keep_small_in_cells
+from retrograde.compiler.optimise.stores import drop_idle_stores
 from retrograde.compiler.optimise.unify import unify_sizes
 from retrograde.compiler.optimise.unsigned import make_unsigned
 from retrograde.compiler.optimise.upward import turn_upwards
@@ -51,12 +57,15 @@ PASSES = (
     "dead",
     "hoist",
     "small",
+    "inline",
+    "stores",
     "shift",
     "choose",
     "counters",
     "accumulate",
     "first",
     "upward",
+    "sink",
     "unsigned",
 )
 CLEANING = ("forward", "overwritten", "dead", "hoist", "forward")
@@ -81,10 +90,13 @@ def prepare(program: Program, passes: Collection[str] = PASSES, differs: bool = 
             *(() if differs else ("unify", *CLEANING)),
             "small",
             *CLEANING,
+            "inline",
+            *CLEANING,
             "shift",
             "choose",
             "counters",
             "forward",
+            "stores",
             "dead",
         ),
         is_last=False,
@@ -93,7 +105,7 @@ def prepare(program: Program, passes: Collection[str] = PASSES, differs: bool = 
 
 def tidy(program: Program, passes: Collection[str] = PASSES) -> Program:
     """Clean a program that will be differentiated further."""
-    return _run(program, passes, CLEANING, is_last=False)
+    return _run(program, passes, (*CLEANING, "stores", "dead"), is_last=False)
 
 
 def finish(program: Program, passes: Collection[str] = PASSES, vectormath: bool = False) -> Program:
@@ -110,8 +122,11 @@ def finish(program: Program, passes: Collection[str] = PASSES, vectormath: bool 
     _run(program, passes, (*FINISHING, "accumulate", "first", "overwritten", "upward", "dead"), is_last=True)
     if "parallel" in passes:
         outline(program)
-    if vectormath:
-        vectorise(program)
+    vectorised = vectorise(program) if vectormath else set()
+    if "sink" in passes:
+        sink(program, vectorised)
+    if "dead" in passes:
+        drop_dead(program, keep_sizes=False)
     if "unsigned" in passes:
         make_unsigned(program)
     return program
@@ -138,6 +153,8 @@ def _run(program: Program, passes: Collection[str], order: tuple[str, ...], is_l
 _SIMPLE = {
     "unify": unify_sizes,
     "small": keep_small_in_cells,
+    "inline": inline,
+    "stores": drop_idle_stores,
     "overwritten": drop_overwritten,
     "shift": fix_shifts,
     "choose": choose,

@@ -11,6 +11,7 @@ from typing import Any
 from retrograde.compiler import ops
 from retrograde.compiler.alias import Memory
 from retrograde.compiler.form import (
+    FLOAT,
     Add,
     Block,
     For,
@@ -171,7 +172,10 @@ class _Forwarding:
             return
         if s.fn == "keep":
             self.undifferentiated[s.dst] = s.args[0]
-        key = (s.fn, _typed(s.args))
+        args = s.args
+        if s.fn in ops.ARITHMETIC and self.program.types[s.dst] == FLOAT:
+            args = tuple(float(a) if type(a) is int else a for a in args)  # 1 / x is 1.0 / x
+        key = (s.fn, _typed(args))
         if key in known.values:
             self.instead[s.dst] = known.values[key]
         else:

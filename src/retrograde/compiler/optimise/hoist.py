@@ -1,7 +1,8 @@
 """What is the same in every iteration moves in front of the loop.
 
-Pure operations, and views by slices. Elements are not read early, as a loop that does not run may have no such
-element. After differentiation allocations move as well: a buffer is then filled again in each iteration instead.
+Pure operations, views by slices, and elements that exist for certain: a loop that does not run may have no such element
+as it would read, so the index of one that moves is made of the variables of loops over the whole axes. After
+differentiation allocations move as well: a buffer is then filled again in each iteration instead.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from retrograde.compiler.form import (
     Get,
     Load,
     Op,
+    Operand,
     Program,
     Reshaped,
     Slice,
@@ -40,6 +42,10 @@ class _Hoisting:
         self.program = program
         self.allocations = allocations
         self.memory = Memory(program)
+        self.over: dict[str, set[tuple[Operand, Operand]]] = {}  # the ranges of the variables of loops
+        for s in walk(program.body):
+            if isinstance(s, For):
+                self.over.setdefault(s.var, set()).add((s.low, s.high))
         # Buffers that change their names cannot be told from one iteration to the next.
         self.swapped = {name for s in walk(program.body) if isinstance(s, Swap) for name in (*s.targets, *s.sources)}
 
@@ -80,7 +86,16 @@ class _Hoisting:
             if self.memory.root(x.array) in self.swapped:
                 return False
             return x.transposed or all(i is None or isinstance(i, Slice | Reshaped) for i in x.index)
+        if isinstance(x, Load):
+            return self.memory.root(x.array) not in written | self.swapped and self.is_there(x)
         return isinstance(x, Op) or (isinstance(x, Get) and f"${x.cell}" not in written)
+
+    def is_there(self, x: Load) -> bool:
+        """Whether an element exists wherever its index is known."""
+        return all(
+            isinstance(i, str) and self.over.get(i) == {(0, n)}
+            for i, n in zip(x.index, self.program.dims[x.array], strict=True)
+        )
 
     def without_allocation(self, x: Alloc | Copy, out: Block) -> Block:
         """What an iteration does instead of allocating; the allocation itself goes to `out`."""

@@ -1,30 +1,19 @@
-"""Loops over elements that hold an exp, log, tanh … use functions that are computed for several elements at once.
+"""Loops that hold an exp, log, tanh …, a sum or a search for the largest element run for several elements at once.
 
-That pays only where LLVM can vectorise the loop: it is innermost, holds no branch, and no iteration needs what another
-one computed. A sum in such a loop would keep it scalar, as its order may not change; so the loop runs in blocks, whose
-terms are computed first and then added up in the order in which they were.
+LLVM vectorises a loop that is innermost, holds no branch, and of which no iteration needs what another one computed.
+Two things that stand in the way are written in its words. Elementary functions are those of vectormath.py. Sums are
+told that their order does not matter: they are then added up in several partial sums, as NumPy and XLA do, whose
+rounding errors have a smaller bound than those of one long sum. And where only the largest element is wanted, and not
+its place, it is the `maximum` of all.
 
-The last pass: what it writes has no derivatives.
+The last pass but for indices: what it writes has no derivatives.
 """
 
 from __future__ import annotations
 
 from retrograde.compiler.alias import Memory
-from retrograde.compiler.form import (
-    FLOAT,
-    INT,
-    Add,
-    Alloc,
-    Block,
-    For,
-    Load,
-    Op,
-    Operand,
-    Program,
-    Statement,
-    Store,
-    Type,
-)
+from retrograde.compiler.form import FLOAT, Add, Block, For, Get, If, Op, Program, Set, Statement, walk
+from retrograde.compiler.optimise.unsigned import NonNegative
 from retrograde.compiler.optimise.upward import are_independent, sums_of
 
 FUNCTIONS = {
@@ -38,37 +27,55 @@ FUNCTIONS = {
     "math.erf": "erf",
     "math.erfc": "erfc",
 }
-BLOCK = 256  # elements; their terms stay in the fastest cache
+EXTREMES = {">": "vectormath.maximum", "<": "vectormath.minimum"}
 
 
-def vectorise(program: Program) -> None:
-    """Use the functions of vectormath.py in the loops that can be vectorised."""
-    memory = Memory(program)
-    terms: list[str] = []  # the arrays for the terms of a block, shared by all loops
+def vectorise(program: Program) -> set[int]:
+    """Use the functions of vectormath.py in the loops that can be vectorised.
 
-    def of_block(block: Block, is_shared: bool) -> Block:
-        """A block; one of a parallel loop is shared by threads, which would need terms of their own."""
-        out: Block = []
-        for s in block:
-            for f in s.blocks:
-                setattr(s, f, of_block(getattr(s, f), is_shared or (isinstance(s, For) and s.parallel)))
-            if (
-                isinstance(s, For)
-                and any(_vector(program, x) for x in s.body)
-                and is_vectorisable(s, memory, is_shared or s.parallel)
-            ):
-                out += _rewritten(program, s, terms)
-            else:
-                out.append(s)
-        return out
-
-    body = of_block(program.body, False)
-    program.body = [*(Alloc(name, (BLOCK,), False) for name in terms), *body]
+    Returns: these loops, by their ids.
+    """
+    found: set[int] = set()
+    memory, known = Memory(program), NonNegative(program)
+    for s in walk(program.body):
+        if not isinstance(s, For):
+            continue
+        s.body = _without_search(program, s.body)
+        if is_vectorisable(s, memory, known):
+            s.body = [y for x in s.body for y in _vectorised(program, x)]
+            s.down = False
+            found.add(id(s))
+    return found
 
 
-def _vector(program: Program, s: Statement) -> str | None:
+def is_vectorisable(loop: For, memory: Memory, known: NonNegative) -> bool:
+    """Whether nothing in the loop keeps its iterations from running side by side, but for sums in cells.
+
+    Indices must be known not to be negative; otherwise each access has a branch.
+    """
+    return (
+        not isinstance(loop.low, str)
+        and known.holds(loop.low)
+        and are_independent(loop, memory)
+        and not (loop.parallel and sums_of(loop))
+    )
+
+
+def _vectorised(program: Program, s: Statement) -> Block:
+    if isinstance(s, Op):
+        name = _vector(program, s)
+        if name is not None:
+            s.fn = f"vectormath.{name}"
+    elif isinstance(s, Add) and program.types[s.cell] == program.type_of(s.value) == FLOAT:
+        old, total = program.new("t", FLOAT), program.new("t", FLOAT)
+        plus = Op(total, "vectormath.plus", (old, s.value), at=s.at)
+        return [Get(old, s.cell, at=s.at), plus, Set(s.cell, total, at=s.at)]
+    return [s]
+
+
+def _vector(program: Program, s: Op) -> str | None:
     """The function of vectormath.py that does what an operation does."""
-    if not isinstance(s, Op) or program.types[s.dst] != FLOAT:
+    if program.types[s.dst] != FLOAT:
         return None
     if any(program.type_of(a) != FLOAT for a in s.args):
         return None
@@ -78,67 +85,41 @@ def _vector(program: Program, s: Statement) -> str | None:
     return FUNCTIONS.get(s.fn)
 
 
-def is_vectorisable(loop: For, memory: Memory, is_shared: bool) -> bool:
-    """Whether nothing in the loop keeps its iterations from running side by side, but for sums in cells."""
-    return (
-        is_counted_from_zero(loop)
-        and are_independent(loop, memory)
-        and not ((loop.down or is_shared) and sums_of(loop))
-    )
+def _without_search(program: Program, body: Block) -> Block:
+    """`best = maximum(best, x)` in place of `if x > best or x != x: best = x`."""
+    made = {s.dst: s for s in body if isinstance(s, Op | Get)}
+    out: Block = []
+    for s in body:
+        cell = _largest(program, s, made)
+        if cell is None or not isinstance(s, If):
+            out.append(s)
+            continue
+        best, sign, x = cell
+        old, found = program.new(best, FLOAT), program.new("t", FLOAT)
+        out += [
+            Get(old, best, at=s.at),
+            Op(found, EXTREMES[sign], (old, x), at=s.at),
+            Set(best, found, at=s.at),
+        ]
+    return out
 
 
-def is_counted_from_zero(loop: For) -> bool:
-    """Whether indices are known not to be negative; otherwise each access has a branch."""
-    return not isinstance(loop.low, str) and loop.low >= 0
-
-
-def _rewritten(program: Program, loop: For, terms: list[str]) -> Block:
-    for x in loop.body:
-        name = _vector(program, x)
-        if name is not None and isinstance(x, Op):
-            x.fn = f"vectormath.{name}"
-    sums = [x for x in loop.body if isinstance(x, Add)]
-    if not sums:
-        return [loop]
-    if any(program.types[x.cell] != FLOAT for x in sums):
-        return [loop]
-    return _in_blocks(program, loop, sums, terms)
-
-
-def _in_blocks(program: Program, loop: For, sums: list[Add], terms: list[str]) -> Block:
-    """The loop in blocks: first all but the sums, then these."""
-    at = loop.at
-    while len(terms) < len(sums):
-        terms.append(program.new("terms", Type("float64", 1), (BLOCK,)))
-    new = program.new
-    made: Block = []
-
-    def op(fn: str, *args: Operand) -> str:
-        name = new("t", INT)
-        made.append(Op(name, fn, args, at=at))
-        return name
-
-    if loop.low == 0:
-        length: Operand = loop.high
-    else:
-        length = op("-", loop.high, loop.low)
-    count = op("//", op("+", length, BLOCK - 1), BLOCK)
-    before, made = made, []
-    number = new("block", INT)
-    start: Operand = op("*", number, BLOCK)
-    if loop.low != 0:
-        start = op("+", start, loop.low)
-    end = op("min", op("+", start, BLOCK), loop.high)
-    first = [x for x in loop.body if not isinstance(x, Add)]
-    place, again, var = new("k", INT), new("k", INT), new(loop.var, INT)
-    first.append(Op(place, "-", (loop.var, start), at=at))
-    second: Block = [Op(again, "-", (var, start), at=at)]
-    for x, array in zip(sums, terms, strict=False):
-        term = new("term", FLOAT)
-        first.append(Store(array, (place,), x.value, at=x.at))
-        second += [Load(term, array, (again,), at=x.at), Add(x.cell, term, at=x.at)]
-    inner: Block = [*made, For(loop.var, start, end, first, at=at), For(var, start, end, second, at=at)]
-    return [*before, For(number, 0, count, inner, at=at)]
+def _largest(program: Program, s: Statement, made: dict[str, Op | Get]) -> tuple[str, str, str] | None:
+    """(best, sign, x) where a statement is `if x sign best or x != x: best = x`."""
+    if not isinstance(s, If) or s.orelse or len(s.then) != 1 or not isinstance(s.then[0], Set):
+        return None
+    best, x = s.then[0].cell, s.then[0].value
+    either = made.get(s.cond) if isinstance(s.cond, str) else None
+    if not isinstance(either, Op) or either.fn != "or" or not isinstance(x, str):
+        return None
+    better, is_nan = (made.get(a) if isinstance(a, str) else None for a in either.args)
+    if not isinstance(better, Op) or better.fn not in EXTREMES or better.args[0] != x:
+        return None
+    if not isinstance(is_nan, Op) or is_nan.fn != "!=" or is_nan.args != (x, x):
+        return None
+    old = made.get(better.args[1]) if isinstance(better.args[1], str) else None
+    is_it = isinstance(old, Get) and old.cell == best and program.types[best] == program.types[x] == FLOAT
+    return (best, better.fn, x) if is_it else None
 
 
 __all__ = ["vectorise"]
