@@ -391,3 +391,30 @@ def test_an_inner_gradient_in_an_array_without_axes_is_one_that_can_be_written_t
 
     # 2·3a²·x₂ + x₁x₂
     np.testing.assert_allclose(gradient(f, X)[0], [12.0 * X[0] * X[2], X[2], 6.0 * X[0] ** 2 + X[1]])
+
+
+class Raises:
+    """An object whose every attribute is code that fails."""
+
+    def __getattr__(self, name):
+        raise KeyError(name)
+
+
+def test_who_looks_for_the_holder_of_memory_asks_no_object_for_its_attributes():
+    def f(x):
+        y = np.zeros(3)
+        others = [Raises()]
+        held = rg.data(y)
+        y[0] = x[0]
+        return np.sum(held) * np.sum(y) * len(others)
+
+    def failed():
+        """A call that has ended, whose variables are looked through, as its exception is kept."""
+        other = Raises()
+        return 1 / (0 * (other is None))
+
+    with pytest.raises(ZeroDivisionError) as kept:
+        failed()
+    with pytest.raises(MutationError, match="`held`"):
+        gradient(f, X)
+    assert kept.value is not None

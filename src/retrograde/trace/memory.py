@@ -200,12 +200,22 @@ def _forget_what_nobody_can_see(x: Traced) -> None:
 _CAN_GO_ON = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
+def _attributes(value: Any) -> tuple[Any, ...]:
+    """What an object holds in its dictionary, without a word from its class."""
+    try:
+        held = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return ()
+    return tuple(held.values()) if type(held) is dict else ()
+
+
 def _looks_into(value: Any, lent: Any) -> bool:
     if lent is None:
         return False
     if type(value) in (list, tuple, dict):
         return any(_looks_into(part, lent) for part in (value.values() if type(value) is dict else value))
-    return value is lent or getattr(value, "base", None) is lent
+    # Only arrays are asked: the attributes of others may be code of their own, which may raise anything.
+    return value is lent or (issubclass(type(value), np.ndarray) and value.base is lent)
 
 
 _WAYS = (
@@ -220,7 +230,6 @@ def _holder(lent: np.ndarray[Any, Any]) -> str:
     for name, value in {} if frame is None else tuple(frame.f_locals.items()):
         if _looks_into(value, lent):
             return f"`{name}`"
-        held = getattr(value, "__dict__", None)
-        if type(held) is dict and any(_looks_into(part, lent) for part in held.values()):
+        if any(_looks_into(part, lent) for part in _attributes(value)):
             return f"`{name}` ({type(value).__name__})"
     return "something else"
