@@ -20,7 +20,7 @@ _LARGE = 2**18  # bytes
 _PIECE = 2**15  # elements; with their squares they fit into the cache of a core
 
 
-def is_one_line(a: Any, axis: Any, dtype: Any, given: dict[str, Any]) -> bool:
+def is_one_line(a: Any, axis: Any, dtype: Any, freedom_lost: Any, keepdims: Any, where: Any) -> bool:
     """Whether all elements of a large array, which lie one after the other, are reduced to one number."""
     return (
         dtype is None
@@ -29,16 +29,11 @@ def is_one_line(a: Any, axis: Any, dtype: Any, given: dict[str, Any]) -> bool:
         and a.dtype in (np.float64, np.float32)
         and a.nbytes >= _LARGE
         and a.flags.c_contiguous
-        and given.keys() <= {"ddof", "correction", "keepdims"}
-        and not given.get("keepdims")
-        and a.size > freedom_lost(given)
+        and where is True
+        and not keepdims
+        and a.size > freedom_lost
         and is_added_in_pairs(a.dtype)
     )
-
-
-def freedom_lost(given: dict[str, Any]) -> Any:
-    """What is taken from the number of elements: the `ddof` or `correction` that is given."""
-    return given.get("ddof", given.get("correction", 0))
 
 
 def variance(a: Any, ddof: Any, factor: Any = None) -> tuple[Any, Any, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from retrograde.rules.lengths import over_length
-from retrograde.rules.numpy_deviations import freedom_lost, is_one_line, scaled_pull, variance
+from retrograde.rules.numpy_deviations import is_one_line, scaled_pull, variance
 from retrograde.rules.numpy_reductions import count, is_plain, kept, masked
 from retrograde.rules.points import call, complex_, real
 from retrograde.rules.products import conj, somewhere, times, times_own
@@ -167,26 +167,48 @@ _SCATTERS = [
 ]
 
 
-def var_together(a: Any, axis: Any = None, dtype: Any = None, **given: Any) -> Any:
-    if not is_one_line(a, axis, dtype, given):
-        y = np.var(a, axis, dtype, **given)
-        return y, var_pullback(y, a, axis, dtype, **given)
-    ddof = freedom_lost(given)
+def var_together(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    *,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    where: Any = True,
+    correction: Any = 0,
+) -> Any:
+    lost = ddof + correction
+    if ddof and correction:
+        np.var(a, axis, dtype, ddof=ddof, correction=correction)  # raises
+    if not is_one_line(a, axis, dtype, lost, keepdims, where):
+        y = np.var(a, axis, dtype, ddof=lost, keepdims=keepdims, where=where)
+        return y, var_pullback(y, a, axis, dtype, ddof=lost, keepdims=keepdims, where=where)
     # The cotangent of a loss is one, so that there is nothing left to multiply by.
-    y, _, slope = variance(a, ddof, 2 / (a.size - ddof))
+    y, _, slope = variance(a, lost, 2 / (a.size - lost))
     return y, scaled_pull(slope, 1.0)
 
 
-def std_together(a: Any, axis: Any = None, dtype: Any = None, **given: Any) -> Any:
-    if not is_one_line(a, axis, dtype, given):
-        y = np.std(a, axis, dtype, **given)
-        return y, std_pullback(y, a, axis, dtype, **given)
-    ddof = freedom_lost(given)
-    square, mean, deviations = variance(a, ddof)
+def std_together(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    *,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    where: Any = True,
+    correction: Any = 0,
+) -> Any:
+    lost = ddof + correction
+    if ddof and correction:
+        np.std(a, axis, dtype, ddof=ddof, correction=correction)  # raises
+    if not is_one_line(a, axis, dtype, lost, keepdims, where):
+        y = np.std(a, axis, dtype, ddof=lost, keepdims=keepdims, where=where)
+        return y, std_pullback(y, a, axis, dtype, ddof=lost, keepdims=keepdims, where=where)
+    square, mean, deviations = variance(a, lost)
     y = np.sqrt(square)
     if not abs(mean) < 16 * y:  # as in `_std_parts`
         deviations -= np.mean(deviations)
-    return y, scaled_pull(deviations, _inverse_length(y, 1 / (a.size - ddof))[()])
+    return y, scaled_pull(deviations, _inverse_length(y, 1 / (a.size - lost))[()])
 
 
 general(np.var, pullback=var_pullback, pushforward=var_pushforward, together=var_together, at=_SCATTERS)

@@ -103,7 +103,7 @@ class _Module:
         with _settling:
             if type(self.module) is self.kind:
                 self.replace()
-                _set_class(self.module, ModuleType)
+                _set(self.module, "__class__", ModuleType)
 
     def _class(self) -> type[ModuleType]:
         find, read = self.table.get, ModuleType.__getattribute__
@@ -139,8 +139,8 @@ _OFTEN = 10
 _settling = threading.RLock()
 
 
-def _set_class(module: ModuleType, kind: type[ModuleType]) -> None:
-    ModuleType.__setattr__(module, "__class__", kind)
+# `_set(module, "__class__", kind)`, whatever the class of the module says of attributes.
+_set = ModuleType.__setattr__
 
 
 _modules = [
@@ -254,7 +254,7 @@ def install() -> None:
         for switch in _modules:
             switch.asked = 0
             if type(switch.module) is ModuleType:
-                _set_class(switch.module, switch.kind)
+                _set(switch.module, "__class__", switch.kind)
             else:
                 # Somebody else has given it a class of his own.
                 switch.replace()
@@ -271,7 +271,7 @@ def uninstall() -> None:
     with _settling:
         for switch in _modules:
             if type(switch.module) is switch.kind:
-                _set_class(switch.module, ModuleType)
+                _set(switch.module, "__class__", ModuleType)
         while _replaced:
             names, before = _replaced[-1]
             names.update(before)
@@ -310,7 +310,7 @@ def originals() -> Iterator[None]:
         asked = [switch for switch in _modules if type(switch.module) is switch.kind]
         taken = [(names, {name: names[name] for name in before}) for names, before in _replaced]
         for switch in asked:
-            _set_class(switch.module, ModuleType)
+            _set(switch.module, "__class__", ModuleType)
         for names, before in reversed(_replaced):
             names.update(before)
     try:
@@ -322,7 +322,7 @@ def originals() -> Iterator[None]:
                 for names, table in taken:
                     names.update(table)
                 for switch in asked:
-                    _set_class(switch.module, switch.kind)
+                    _set(switch.module, "__class__", switch.kind)
 
 
 def _let_numba_compile() -> None:
