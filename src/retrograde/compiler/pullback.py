@@ -12,6 +12,8 @@ from retrograde.compiler.reverse import Reverse
 
 SMALL = 0.05
 """The part of a program's cost below which it does not pay to weigh the ways of writing a derivative."""
+MOST = 3
+"""How many loops are weighed, each of which takes as long as writing the whole program: those that cost the most."""
 
 
 def pullback_program(program: Program, inputs: list[str], name: str, options: Options) -> Program:
@@ -20,17 +22,19 @@ def pullback_program(program: Program, inputs: list[str], name: str, options: Op
     Where a loop that matters may run again or be taped, both are written out, and the cheaper is taken.
     """
     part = shares(program)
+    roughly = frozenset(options.passes) - {"stores"}  # a fifth of the time, and much the same in each program
 
     def written(choices: dict[int, bool]) -> tuple[Program, dict[int, bool]]:
         reverse = Reverse(program.derived(name), inputs, options, choices)
-        return tidy(reverse.build(), options.passes), reverse.open
+        return tidy(reverse.build(), roughly), reverse.open
 
     best, choices = written({})
     lowest = cost(best)
     # Inner loops first: whether an outer one is to run again depends on what is best inside.
-    for loop in sorted((number for number in choices if part[number] > SMALL), reverse=True):
+    weighed = sorted((number for number in choices if part[number] > SMALL), key=lambda number: -part[number])[:MOST]
+    for loop in sorted(weighed, reverse=True):
         others = choices | {loop: not choices[loop]}
         other, _ = written(others)
         if cost(other) < lowest:
             best, lowest, choices = other, cost(other), others
-    return best
+    return tidy(best, options.passes)

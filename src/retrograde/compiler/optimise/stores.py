@@ -30,6 +30,7 @@ from retrograde.compiler.form import (
     Store,
     Swap,
     View,
+    blocks_of,
     names_in,
     walk,
 )
@@ -51,6 +52,8 @@ class _Stores:
         self.program = program
         self.memory = Memory(program)
         self.swapped = {name for s in walk(program.body) if isinstance(s, Swap) for name in names_in(s.targets)}
+        self.own: dict[Statement, set[str]] = {}  # the roots that statements touch themselves
+        self.touched: dict[Statement, set[str]] = {}  # and with what is nested in them, as long as nothing is dropped
 
     def run(self) -> None:
         self.program.body = self.of_block(self.program.body)
@@ -69,12 +72,23 @@ class _Stores:
 
     def roots(self, s: Statement) -> set[str]:
         """The roots that a statement touches itself."""
-        if isinstance(s, Alloc):
-            return set()
-        return self.memory.reads(s) | self.memory.writes(s)
+        found = self.own.get(s)
+        if found is None:
+            found = self.own[s] = set() if isinstance(s, Alloc) else self.memory.reads(s) | self.memory.writes(s)
+        return found
 
     def is_touched(self, root: str, s: Statement) -> bool:
-        return any(root in self.roots(x) for x in walk([s]))
+        return root in self.touched_in(s)
+
+    def touched_in(self, s: Statement) -> set[str]:
+        if not s.blocks:
+            return self.roots(s)
+        found = self.touched.get(s)
+        if found is None:
+            found = self.touched[s] = set().union(
+                self.roots(s), *(self.touched_in(x) for block in blocks_of(s) for x in block)
+            )
+        return found
 
     # --- zeros that are overwritten --------------------------------------------------------------------------------
 
@@ -102,6 +116,7 @@ class _Stores:
             if cover(parts):
                 for block, x in sums:
                     _replace(block, x)
+                self.touched.clear()
                 return True
         return False
 
@@ -123,8 +138,8 @@ class _Stores:
 
     def without_last(self, root: str, rest: Block) -> Block:
         """The rest of the block in which an array is made, without stores that nothing reads any more."""
-        inside = {id(x) for x in walk(rest)}
-        if any(id(x) not in inside and root in self.roots(x) for x in walk(self.program.body)):
+        inside = {x for x in walk(rest) if root in self.roots(x)}
+        if any(root in self.roots(x) and x not in inside for x in walk(self.program.body)):
             return rest  # it lives longer than the block runs
         gone: set[int] = set()
         later: list[Part] = []  # what is read from here on
@@ -142,6 +157,8 @@ class _Stores:
                 if not any(written.meets(p) for p in later):
                     gone.add(id(last))
             later += here
+        if gone:
+            self.touched.clear()
         return _without(rest, gone)
 
 
