@@ -132,7 +132,10 @@ def test_a_folder_that_cannot_be_written_is_done_without(project, monkeypatch):
 def test_processes_share_what_is_kept(project):
     project.energy()
     first = [project.start(), project.start()]
-    assert [process.communicate()[0] for process in first] == ["[6.0, 3.0] 7.5\nTrue\n"] * 2
+    printed = [process.communicate()[0] for process in first]
+    # One of them may have been that much later that it found what the other one has kept.
+    assert sorted(printed)[-1] == "[6.0, 3.0] 7.5\nTrue\n"
+    assert {lines.splitlines()[0] for lines in printed} == {"[6.0, 3.0] 7.5"}
     assert project.start().communicate()[0] == "[6.0, 3.0] 7.5\nFalse\n"
     assert not [file for file in project.folder.iterdir() if "tmp" in file.name]
 

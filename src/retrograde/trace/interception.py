@@ -151,6 +151,7 @@ _modules = [
 ]
 _found: dict[int, tuple[int, tuple[str, ...]]] = {}
 _is_on = False
+_is_numba_told = False
 _thresholds: tuple[int, int, int] | None = None  # as they were before, while they are raised
 _PATIENT = 100_000  # allocations between two collections while a transform runs
 _submit = thread.ThreadPoolExecutor.submit
@@ -258,7 +259,7 @@ def install() -> None:
             else:
                 # Somebody else has given it a class of his own.
                 switch.replace()
-    if "numba.core.dispatcher" in sys.modules:
+    if not _is_numba_told and "numba.core.dispatcher" in sys.modules:
         _let_numba_compile()
     # A growing tape is all alive: collections find nothing and cost as much as the program itself.
     _thresholds = gc.get_threshold()
@@ -328,16 +329,17 @@ def originals() -> Iterator[None]:
 def _let_numba_compile() -> None:
     """Let numba, once it is loaded, compile with the originals in place: it looks NumPy's functions up by their names,
     and keeps for good which function it found."""
+    global _is_numba_told
     dispatcher = getattr(sys.modules.get("numba.core.dispatcher"), "Dispatcher", None)
-    if dispatcher is None or hasattr(dispatcher.compile, "_of_numba"):
-        return
+    if dispatcher is None:
+        return  # it is being imported
+    _is_numba_told = True
     of_numba = dispatcher.compile
 
     def compile_with_originals(self: Any, sig: Any) -> Any:
         with originals():
             return of_numba(self, sig)
 
-    compile_with_originals._of_numba = of_numba  # type: ignore[attr-defined]
     dispatcher.compile = compile_with_originals
 
 
