@@ -361,3 +361,37 @@ def test_a_value_that_numba_has_no_code_for_is_that_of_the_compilers_own_program
     x, out, wanted = np.array([[3.0, 1.0], [2.0, 4.0]]), np.zeros((2, 2)), np.zeros((2, 2))
     np.testing.assert_array_equal(compiled(x, out), ranked(x, wanted))
     np.testing.assert_array_equal(out, wanted)
+
+
+def divides(x, n):
+    return x[1 // n] * 2.0
+
+
+def counts_modulo(x, n):
+    s = 0.0
+    for i in range(3):
+        s += x[i % n] ** 2
+    return s
+
+
+def steps(x, n):
+    s = 0.0
+    for i in range(3, -1, n):
+        s += x[i - 3] ** 2
+    return s
+
+
+@pytest.mark.parametrize(
+    ("function", "n", "kind"),
+    [(divides, 1, ZeroDivisionError), (counts_modulo, 2, ZeroDivisionError), (steps, -4, ValueError)],
+)
+def test_integers_that_may_not_be_zero_raise_in_derivatives_as_in_the_value(function, n, kind):
+    compiled = rg.compile(function)
+    x = np.array([0.5, 1.5])
+    np.testing.assert_allclose(rg.gradient(compiled, x, n)[0], rg.gradient(function, x, n)[0])
+    with pytest.raises(kind):
+        compiled(x, 0)
+    with pytest.raises(kind):
+        rg.gradient(compiled, x, 0)
+    with pytest.raises(kind):
+        rg.jvp(lambda x: compiled(x, 0), (x,), (x,))

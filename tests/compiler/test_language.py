@@ -27,6 +27,11 @@ def refused(fact: str, caret: str, *args: Any) -> Callable[[Callable[..., Any]],
     return register
 
 
+@refused("a difference of unsigned integers, which has no sign", "k[0] - k[1]", X, np.array([1, 5], np.uint8))
+def difference_without_a_sign(x, k):
+    return x[0] * (k[0] - k[1])
+
+
 @refused("endless calls itself on every path", "endless(x - 1.0)", 2.0)
 def endless(x):
     return endless(x - 1.0) * x

@@ -8,6 +8,7 @@ from compiler.harness import check, specialised
 
 from retrograde import LanguageError, MissingRuleError, PullbackError, compile, gradient, hessian, primitive
 from retrograde.compiler.bridge import Bridge
+from retrograde.compiler.options import Options
 
 X = np.array([0.7, -1.3, 0.4])
 
@@ -113,6 +114,22 @@ def test_a_derivative_that_is_missing_is_named_when_it_is_needed():
         bridge.t([3.0], [1.0], ())
     with pytest.raises(MissingRuleError, match="without_rules has no pushforward, which forward mode needs"):
         bridge.j([3.0], ([1.0],))
+
+
+def test_a_pullback_is_all_that_a_gradient_in_one_number_needs():
+    @primitive
+    def leaky(x):
+        return max(x, 0.0) + 0.1 * x
+
+    @leaky.defpullback
+    def leaky_pullback(y, x):
+        return lambda y_bar: (y_bar * (1.1 if x > 0 else 0.1),)
+
+    def squares(x):
+        return leaky(x) * x
+
+    bridge = Bridge(specialised(squares, (0.8,), options=Options()))
+    assert bridge.t([0.8], [1.0], ()) == [pytest.approx(1.76)]
 
 
 def test_a_pullback_of_the_wrong_number_of_cotangents_is_refused():

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from retrograde.compiler.options import Options
 from retrograde.compiler.pullback import pullback_program
 from retrograde.compiler.segments import in_segments
 from retrograde.compiler.tangent import program_along_one, tangent_program
+from retrograde.errors import MissingRuleError
 
 if TYPE_CHECKING:
     from retrograde.compiler.variant import Wanted
@@ -76,10 +78,12 @@ def pullback(j0: Derivative, options: Options, wanted: Wanted = None) -> Derivat
         if j0.params[i][0] == "x" and program.types[p].is_inexact and (wanted is None or i in wanted or p in written)
     ]
     name = f"{program.name}_pullback"
+    made = None
     if options.single and _is_along_one_number(program, [p for _, p in inputs]):
-        made = program_along_one(j0.program, inputs[0][1], name, options.careful, options.passes)
-        tidy(made, options.passes)
-    else:
+        with suppress(MissingRuleError):  # a user's own function may have a pullback and no pushforward
+            made = program_along_one(j0.program, inputs[0][1], name, options.careful, options.passes)
+            tidy(made, options.passes)
+    if made is None:
         made = pullback_program(program, [p for _, p in inputs], name, options)
     arrays = [("x_bar", i) for i, p in inputs if program.types[p].is_array]
     # Shadows of arrays that are written come in with the cotangents of their final contents.

@@ -65,6 +65,9 @@ class Arrays(Builder):
 
     def elementwise(self, fn: str, *args: Any) -> Any:
         """An operation on scalars and arrays, element by element."""
+        if fn in ("-", "neg") and all(self.element_type(a).dtype.startswith("uint") for a in args):
+            # numba computes with 64 bits and no sign, NumPy with as many bits as there are: -4 is neither of both.
+            raise self.refuse("a difference of unsigned integers, which has no sign", "k.astype(np.int64)")
         if not any(self.is_array(a) for a in args):
             return self.op(fn, *args)
         shape = self.broadcast(args)

@@ -302,6 +302,12 @@ class Builder:
         self.branch(is_short, lambda: self.emit(Raise("ValueError", f"{SHORT}{self.where()}")))
         self.long_enough |= {(size, n) for n in range(bound + 1)}
 
+    def guard_not_zero(self, n: Operand, kind: str, message: str) -> None:
+        """Raise at run time where an integer is zero: derivative programs divide without a word."""
+        is_zero = self.op("==", n, 0)
+        if is_zero is not False:
+            self.branch(is_zero, lambda: self.emit(Raise(kind, f"{message}{self.where()}")))
+
     def where(self) -> str:
         """`  (file.py:12)`, for messages of errors at run time."""
         if self.at is None or not self.at.file:

@@ -246,7 +246,12 @@ class Expressions(Indexing):
         for side in (left, right):
             if isinstance(side, tuple | Object):
                 raise self.refuse(f"{sign} of {describe(self, side)}")
+        if sign in ("//", "%") and all(self.is_whole_number(side) for side in (left, right)):
+            self.guard_not_zero(right, "ZeroDivisionError", "integer division or modulo by zero")
         return self.elementwise(sign, left, right)
+
+    def is_whole_number(self, value: Any) -> bool:
+        return not self.is_array(value) and self.element_type(value).kind in "iub"
 
     def on_UnaryOp(self, node: ast.UnaryOp) -> Any:
         value = self.expr(node.operand)

@@ -35,6 +35,8 @@ def range_of(lower: Indexing, start: Any, stop: Any = None, step: Any = 1) -> An
             raise lower.refuse("range of something that is no integer", "int(n)")
     if type(step) is int and step == 0:
         raise lower.refuse("range() arg 3 must not be zero")
+    if isinstance(step, str):
+        lower.guard_not_zero(step, "ValueError", "range() arg 3 must not be zero")
     return Range(low, high, step)
 
 
