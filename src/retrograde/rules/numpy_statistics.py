@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -167,43 +168,36 @@ _SCATTERS = [
 ]
 
 
-def var_together(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    *,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    where: Any = True,
-    correction: Any = 0,
-) -> Any:
-    lost = ddof + correction
-    if ddof and correction:
-        np.var(a, axis, dtype, ddof=ddof, correction=correction)  # raises
-    if not is_one_line(a, axis, dtype, lost, keepdims, where):
-        y = np.var(a, axis, dtype, ddof=lost, keepdims=keepdims, where=where)
-        return y, var_pullback(y, a, axis, dtype, ddof=lost, keepdims=keepdims, where=where)
+def _together(scatter: Any, pullback: Any, of_line: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """A value with its pull: by `of_line(a, freedom lost)` where they share work, one after the other elsewhere."""
+
+    def together(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        *,
+        ddof: Any = 0,
+        keepdims: Any = False,
+        where: Any = True,
+        correction: Any = 0,
+    ) -> Any:
+        lost = ddof + correction
+        if (ddof and correction) or not is_one_line(a, axis, dtype, lost, keepdims, where):
+            given = {"correction": correction} if correction else {}  # NumPy refuses it beside `ddof`
+            y = scatter(a, axis, dtype, ddof=ddof, keepdims=keepdims, where=where, **given)
+            return y, pullback(y, a, axis, dtype, ddof=lost, keepdims=keepdims, where=where)
+        return of_line(a, lost)
+
+    return together
+
+
+def _var_of_line(a: Any, lost: Any) -> Any:
     # The cotangent of a loss is one, so that there is nothing left to multiply by.
     y, _, slope = variance(a, lost, 2 / (a.size - lost))
     return y, scaled_pull(slope, 1.0)
 
 
-def std_together(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    *,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    where: Any = True,
-    correction: Any = 0,
-) -> Any:
-    lost = ddof + correction
-    if ddof and correction:
-        np.std(a, axis, dtype, ddof=ddof, correction=correction)  # raises
-    if not is_one_line(a, axis, dtype, lost, keepdims, where):
-        y = np.std(a, axis, dtype, ddof=lost, keepdims=keepdims, where=where)
-        return y, std_pullback(y, a, axis, dtype, ddof=lost, keepdims=keepdims, where=where)
+def _std_of_line(a: Any, lost: Any) -> Any:
     square, mean, deviations = variance(a, lost)
     y = np.sqrt(square)
     if not abs(mean) < 16 * y:  # as in `_std_parts`
@@ -211,6 +205,8 @@ def std_together(
     return y, scaled_pull(deviations, _inverse_length(y, 1 / (a.size - lost))[()])
 
 
+var_together = _together(np.var, var_pullback, _var_of_line)
+std_together = _together(np.std, std_pullback, _std_of_line)
 general(np.var, pullback=var_pullback, pushforward=var_pushforward, together=var_together, at=_SCATTERS)
 general(np.std, pullback=std_pullback, pushforward=std_pushforward, together=std_together, at=_SCATTERS)
 
