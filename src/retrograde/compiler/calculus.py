@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import At, Block, Op, Operand, Program, Statement, Type, zero_of
+from retrograde.compiler.form import At, Block, Op, Operand, Program, Statement, Type, is_number, zero_of
 from retrograde.compiler.partials import Product
 
 
@@ -41,13 +41,13 @@ class Writer:
             return args[1] if args[0] else args[2]
         if fn == "where" and args[1] == args[2] and type(args[1]) is type(args[2]):
             return args[1]
-        if fn in ("+", "-") and args[1] == 0 and type(args[1]) in (int, float):
+        if fn in ("+", "-") and is_number(args[1], 0):
             return args[0]
-        if fn in ("*", "/") and args[1] == 1 and type(args[1]) in (int, float) and self.is_inexact(args[0]):
+        if fn in ("*", "/") and is_number(args[1], 1) and self.is_inexact(args[0]):
             return args[0]
-        if fn == "*" and args[0] == 1 and type(args[0]) in (int, float) and self.is_inexact(args[1]):
+        if fn == "*" and is_number(args[0], 1) and self.is_inexact(args[1]):
             return args[1]
-        if fn == "-" and args[0] == 0 and type(args[0]) in (int, float):
+        if fn == "-" and is_number(args[0], 0):
             return self.op("neg", args[1])
         dst = self.program.new("t", ops.result_type(fn, tuple(self.program.type_of(a) for a in args)))
         s = Op(dst, fn, args)

@@ -101,11 +101,7 @@ def with_elements(tape, top, array):
 
 def emit(program: Program, comments: bool = True) -> str:
     """The text of a program, and of the procedures that it calls, as Python functions."""
-    programs = [program]
-    for p in programs:
-        called = {s.fn: None for s in walk(p.body) if isinstance(s, Call)}
-        programs += [program.procedures[fn] for fn in called if program.procedures[fn] not in programs]
-    return "\n\n".join(_Emitter(p, comments).text() for p in programs)
+    return "\n\n".join(_Emitter(p, comments).text() for p in program.with_called())
 
 
 class _Emitter:

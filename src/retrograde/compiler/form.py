@@ -486,6 +486,16 @@ def free_names(block: Block) -> list[str]:
     return list(dict.fromkeys(name for s in walk(block) for name in uses(s) if name not in defined))
 
 
+def place_of(block: Block, s: Statement) -> int:
+    """Where a statement stands in a block."""
+    return next(k for k, x in enumerate(block) if x is s)
+
+
+def is_number(x: Operand, number: int) -> bool:
+    """Whether an operand is a literal with this value."""
+    return type(x) in (int, float) and x == number
+
+
 def cells_written(block: Iterable[Statement]) -> set[str]:
     return {s.cell for s in walk(block) if isinstance(s, Set | Add)}
 
@@ -574,6 +584,14 @@ class Program:
         made.effects = effects
         self.procedures[name] = made
         return made
+
+    def with_called(self) -> list[Program]:
+        """The program and the procedures that are called from it, and from these."""
+        programs = [self]
+        for p in programs:
+            called = dict.fromkeys(s.fn for s in walk(p.body) if isinstance(s, Call))
+            programs += [p.procedures[fn] for fn in called if p.procedures[fn] not in programs]
+        return programs
 
     def result_types(self) -> list[Type]:
         """The types of the leaves of the result."""

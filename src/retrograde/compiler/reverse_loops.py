@@ -6,6 +6,7 @@ from collections.abc import Container
 
 from retrograde.compiler.alias import Changes
 from retrograde.compiler.cost import loops_of
+from retrograde.compiler.elements import copied
 from retrograde.compiler.form import (
     BOOL,
     INT,
@@ -18,7 +19,6 @@ from retrograde.compiler.form import (
     For,
     Get,
     If,
-    Index,
     Load,
     Note,
     Op,
@@ -196,7 +196,7 @@ class OfLoops(Tapes):
             then = program.new(name, program.types[name], program.dims.get(name))
             if program.is_array(name):
                 keep.append(Copy(then, name, at=at))
-                put_back += self.copied_elements(name, (), then, (), program.dims[name])
+                put_back += copied(program, name, then, program.dims[name])
             else:
                 keep.append(Get(then, name, at=at))
                 put_back.append(Set(name, then))
@@ -230,11 +230,11 @@ class OfLoops(Tapes):
             tape = program.new(f"{name}_kept", Type(type.dtype, len(shape) + 1), (length, *shape))
             allocated.append(Alloc(tape, (length, *shape), False, at=s.at))
             if root in unwritten:
-                kept += self.copied_elements(tape, (place,), name, (), shape)
+                kept += copied(program, tape, name, shape, before=(place,))
                 restored += self.where_kept(s, name, tape, place, again)
             elif type.is_array:
-                kept += self.copied_elements(tape, (place,), name, (), shape)
-                restored += self.copied_elements(name, (), tape, (place,), shape)
+                kept += copied(program, tape, name, shape, before=(place,))
+                restored += copied(program, name, tape, shape, within=(place,))
             else:
                 now, then = program.new(name, type), program.new(name, type)
                 kept += [Get(now, name, at=s.at), Store(tape, (place,), now, at=s.at)]
@@ -268,15 +268,6 @@ class OfLoops(Tapes):
             if self.is_active(array):
                 self.bars[again[name]] = self.bar(name)
                 self.activity.active.add(tape)
-        return made
-
-    def copied_elements(self, to: str, before: Index, array: str, within: Index, shape: tuple[Operand, ...]) -> Block:
-        """`to[before] = array[within]`, by loops over the elements."""
-        index = tuple(self.program.new("e", INT) for _ in shape)
-        t = self.program.new("t", self.program.types[array].element)
-        made: Block = [Load(t, array, (*within, *index)), Store(to, (*before, *index), t)]
-        for var, n in zip(reversed(index), reversed(shape), strict=True):
-            made = [For(var, 0, n, made)]
         return made
 
     # --- what Reverse has ----------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from retrograde.compiler.form import Call, Program, Type, walk
+from retrograde.compiler.form import Program, Type
 from retrograde.compiler.machine.frame import strides_of
 from retrograde.compiler.machine.memory import FREE, allocator_text
 from retrograde.compiler.machine.scalars import Called, Unwritable
@@ -66,11 +66,7 @@ class _Text:
         return self.errors.index((error, message)) + 1
 
     def kernel(self) -> Kernel:
-        programs = [self.program]
-        for p in programs:
-            called = {s.fn: None for s in walk(p.body) if isinstance(s, Call)}
-            programs += [p.procedures[fn] for fn in called if p.procedures[fn] not in programs]
-        functions = [Function(p, self, is_main=p is self.program) for p in programs]
+        functions = [Function(p, self, is_main=p is self.program) for p in self.program.with_called()]
         texts = [f.text() for f in functions]
         main = functions[0]
         texts += [allocator_text(*a) for a in sorted(self.allocators)]

@@ -29,6 +29,7 @@ from retrograde.compiler.form import (
     Type,
     View,
     While,
+    is_number,
     map_names,
     walk,
 )
@@ -195,11 +196,11 @@ class _Forwarding:
         if s.fn == "where" and type(args[0]) is bool:
             chosen = args[1] if args[0] else args[2]
             return chosen if self.type_of(chosen) == own else None
-        if s.fn in ("*", "/") and _is(args[1], 1) and self.type_of(args[0]) == own and own.kind == "f":
+        if s.fn in ("*", "/") and is_number(args[1], 1) and self.type_of(args[0]) == own and own.kind == "f":
             return args[0]
-        if s.fn == "*" and _is(args[0], 1) and self.type_of(args[1]) == own and own.kind == "f":
+        if s.fn == "*" and is_number(args[0], 1) and self.type_of(args[1]) == own and own.kind == "f":
             return args[1]
-        if s.fn == "size" and _is(args[0], 0) and self.program.is_size(args[1]):
+        if s.fn == "size" and is_number(args[0], 0) and self.program.is_size(args[1]):
             return args[1]
         if s.fn in ("==", "!=") and args[0] == args[1] and self.type_of(args[0]).kind in "iub":
             return s.fn == "=="
@@ -228,10 +229,6 @@ def _typed(operands: tuple[Any, ...]) -> Any:
         _typed(o) if isinstance(o, tuple) else (type(o), o if o == o else "nan", str(o) if o == 0 else "")
         for o in operands
     )
-
-
-def _is(x: Operand, number: int) -> bool:
-    return type(x) in (int, float) and x == number
 
 
 __all__ = ["forward"]

@@ -8,6 +8,7 @@ differentiation allocations move as well: a buffer is then filled again in each 
 from __future__ import annotations
 
 from retrograde.compiler.alias import Memory
+from retrograde.compiler.elements import copied
 from retrograde.compiler.form import (
     Alloc,
     Block,
@@ -22,9 +23,7 @@ from retrograde.compiler.form import (
     Reshaped,
     Slice,
     Statement,
-    Store,
     Swap,
-    Type,
     View,
     While,
     defs,
@@ -104,9 +103,4 @@ class _Hoisting:
             return [Fill(x.dst, at=x.at)] if x.zero else []
         dims = self.program.dims[x.dst]
         out.append(Alloc(x.dst, dims, False, at=x.at))
-        index = tuple(self.program.new("e", Type("int64")) for _ in dims)
-        t = self.program.new("t", self.program.types[x.dst].element)
-        inner: Block = [Load(t, x.array, index, at=x.at), Store(x.dst, index, t, at=x.at)]
-        for var, n in zip(reversed(index), reversed(dims), strict=True):
-            inner = [For(var, 0, n, inner, at=x.at)]
-        return inner
+        return copied(self.program, x.dst, x.array, dims, at=x.at)

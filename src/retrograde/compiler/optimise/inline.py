@@ -31,6 +31,7 @@ from retrograde.compiler.form import (
     View,
     blocks_of,
     clone,
+    place_of,
     uses,
     walk,
 )
@@ -195,7 +196,7 @@ class _Inlining:
             for x in maker.body
             if isinstance(x, Load)
         }
-        place = next(k for k, x in enumerate(reader.block) if x is reader.load)
+        place = place_of(reader.block, reader.load)
         after = {id(x) for x in reader.block[place + 1 :]}
         for s in walk([consumer]):
             met = read & memory.writes(s)
@@ -225,7 +226,7 @@ class _Inlining:
         names: dict[str, Operand] = {**own, **self.names(maker, reader)}
         body = clone(maker.body, lambda n: names.get(n, n), lambda n: own[n])
         value = names.get(maker.value, maker.value) if isinstance(maker.value, str) else maker.value
-        place = next(k for k, x in enumerate(reader.block) if x is reader.load)
+        place = place_of(reader.block, reader.load)
         reader.block[place : place + 1] = [
             *reader.made,
             *body,

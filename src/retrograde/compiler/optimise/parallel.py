@@ -15,6 +15,7 @@ loop runs in one thread.
 from __future__ import annotations
 
 from retrograde.compiler.alias import Changes, Memory
+from retrograde.compiler.elements import copied, index_of, loops_over
 from retrograde.compiler.form import (
     INT,
     Add,
@@ -132,7 +133,8 @@ class _Parallel:
             own = names[array] = program.new(f"{array}_own", type, dims)
             self.out.append(Alloc(shared, (threads, *dims), False))
             start.append(Alloc(own, dims, True))
-            end.append(self.handed_over(own, shared, part, dims))
+            # Handed over at the end: threads that wrote next to each other would wait for each other's cache lines.
+            end += copied(program, shared, own, dims, before=(part,))
             after.append(self.added(array, shared, threads))
         for array in (*plan.private_arrays, *plan.zero_arrays):
             names[array] = program.new(f"{array}_own", program.types[array], program.dims[array])
@@ -167,19 +169,11 @@ class _Parallel:
         # Says that the iterations' indices are not negative, which a loop from 0 says by itself.
         return op("max", first, 0) if self.program.is_size(low) else first
 
-    def handed_over(self, own: str, shared: str, part: str, dims: tuple[Operand, ...]) -> Statement:
-        """`shared[part] = own`: threads that wrote next to each other would wait for each other's cache lines."""
-        index, t = self.index(dims), self.program.new("t", self.program.types[own].element)
-        return _nest(index, dims, [Load(t, own, index), Store(shared, (part, *index), t)])
-
     def added(self, array: str, shared: str, threads: Operand) -> Statement:
         """`array += the sum of its parts`."""
         program, dims = self.program, self.program.dims[array]
-        index, k, t = self.index(dims), program.new("k", INT), program.new("t", program.types[array].element)
-        return For(k, 0, threads, [_nest(index, dims, [Load(t, shared, (k, *index)), Increase(array, index, t)])])
-
-    def index(self, dims: tuple[Operand, ...]) -> tuple[str, ...]:
-        return tuple(self.program.new("e", INT) for _ in dims)
+        index, k, t = index_of(program, dims), program.new("k", INT), program.new("t", program.types[array].element)
+        return For(k, 0, threads, loops_over(index, dims, [Load(t, shared, (k, *index)), Increase(array, index, t)]))
 
     def op(self, fn: str, *args: Operand) -> str:
         name = self.program.new("t", INT)
@@ -319,13 +313,6 @@ class _Plan:
             elif not all(a in views for a in self.arrays(s) if self.memory.root(a) == root):
                 return False
         return bool(axes)
-
-
-def _nest(index: tuple[str, ...], dims: tuple[Operand, ...], block: Block) -> Statement:
-    """Loops over all elements."""
-    for var, n in zip(reversed(index), reversed(dims), strict=True):
-        block = [For(var, 0, n, block)]
-    return block[0]
 
 
 def _is_zero(value: Operand) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from retrograde.compiler.form import Block, Get, If, Op, Operand, Program, Set, names_in, uses, walk
+from retrograde.compiler.form import Block, Get, If, Op, Operand, Program, Set, names_in, place_of, uses, walk
 from retrograde.compiler.ops import is_expensive
 
 
@@ -66,7 +66,7 @@ def _only_for(block: Block, choice: Op, arm: Operand, counts: dict[str, int]) ->
     """The operations of a block, in order, that nothing but one arm of a choice needs."""
     wanted = {arm: 1} if isinstance(arm, str) and choice.args[0] != arm else {}
     found: list[Op] = []
-    place = next(i for i, s in enumerate(block) if s is choice)
+    place = place_of(block, choice)
     for s in reversed(block[:place]):
         if isinstance(s, Op) and s.dst in wanted and wanted[s.dst] == counts.get(s.dst, 0):
             found.append(s)

@@ -31,7 +31,9 @@ from retrograde.compiler.form import (
     Swap,
     View,
     blocks_of,
+    is_number,
     names_in,
+    place_of,
     walk,
 )
 
@@ -169,8 +171,7 @@ def _are_of_one_element(nest: Nest) -> bool:
 
 
 def _replace(block: Block, x: Increase) -> None:
-    place = next(k for k, s in enumerate(block) if s is x)
-    block[place] = Store(x.array, x.index, x.value, at=x.at)
+    block[place_of(block, x)] = Store(x.array, x.index, x.value, at=x.at)
 
 
 def _without(block: Block, gone: set[int]) -> Block:
@@ -213,7 +214,7 @@ class _Line:
         before = self.there.get(key)
         if key in self.unread:
             old, was = self.unread[key]
-            if isinstance(s, Store) or _is_zero(old.value):
+            if isinstance(s, Store) or is_number(old.value, 0):
                 gone.add(id(old))
                 before = was
                 s = s if isinstance(s, Store) else Store(s.array, s.index, s.value, at=s.at)
@@ -235,10 +236,6 @@ class _Line:
         root = self.memory.root(array)
         self.forget_unread(array)
         self.there = {key: value for key, value in self.there.items() if self.memory.root(key[0]) != root}
-
-
-def _is_zero(value: Operand) -> bool:
-    return type(value) in (int, float) and value == 0
 
 
 __all__ = ["drop_idle_stores"]
