@@ -13,7 +13,7 @@ Every statement knows the place in the user's source that it comes from.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple
 
@@ -489,6 +489,15 @@ def free_names(block: Block) -> list[str]:
 def place_of(block: Block, s: Statement) -> int:
     """Where a statement stands in a block."""
     return next(k for k, x in enumerate(block) if x is s)
+
+
+def without(block: Block, gone: Container[int]) -> Block:
+    """A block without some statements (their ids), nested ones as well."""
+    kept = [s for s in block if id(s) not in gone]
+    for s in kept:
+        for f in s.blocks:
+            setattr(s, f, without(getattr(s, f), gone))
+    return kept
 
 
 def is_number(x: Operand, number: int) -> bool:

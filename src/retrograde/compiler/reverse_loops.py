@@ -37,6 +37,7 @@ from retrograde.compiler.form import (
     defs,
     uses,
     walk,
+    without,
 )
 from retrograde.compiler.one_sweep import Pair
 from retrograde.compiler.options import Options
@@ -229,12 +230,12 @@ class OfLoops(Tapes):
             shape = program.dims[name] if type.is_array else ()
             tape = program.new(f"{name}_kept", Type(type.dtype, len(shape) + 1), (length, *shape))
             allocated.append(Alloc(tape, (length, *shape), False, at=s.at))
-            if root in unwritten:
+            if type.is_array:
                 kept += copied(program, tape, name, shape, before=(place,))
-                restored += self.where_kept(s, name, tape, place, again)
-            elif type.is_array:
-                kept += copied(program, tape, name, shape, before=(place,))
-                restored += copied(program, name, tape, shape, within=(place,))
+                if root in unwritten:
+                    restored += self.where_kept(s, name, tape, place, again)
+                else:
+                    restored += copied(program, name, tape, shape, within=(place,))
             else:
                 now, then = program.new(name, type), program.new(name, type)
                 kept += [Get(now, name, at=s.at), Store(tape, (place,), now, at=s.at)]
@@ -277,15 +278,6 @@ class OfLoops(Tapes):
 
     def has_adjoint(self, s: Call) -> bool:
         raise NotImplementedError
-
-
-def without(block: Block, gone: Container[int]) -> Block:
-    """A block without some statements (their ids), nested ones as well."""
-    kept = [s for s in block if id(s) not in gone]
-    for s in kept:
-        for f in s.blocks:
-            setattr(s, f, without(getattr(s, f), gone))
-    return kept
 
 
 def _pops(block: Block) -> bool:

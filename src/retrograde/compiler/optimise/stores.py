@@ -35,6 +35,7 @@ from retrograde.compiler.form import (
     names_in,
     place_of,
     walk,
+    without,
 )
 
 
@@ -161,7 +162,7 @@ class _Stores:
             later += here
         if gone:
             self.touched.clear()
-        return _without(rest, gone)
+        return without(rest, gone) if gone else rest
 
 
 def _are_of_one_element(nest: Nest) -> bool:
@@ -172,14 +173,6 @@ def _are_of_one_element(nest: Nest) -> bool:
 
 def _replace(block: Block, x: Increase) -> None:
     block[place_of(block, x)] = Store(x.array, x.index, x.value, at=x.at)
-
-
-def _without(block: Block, gone: set[int]) -> Block:
-    kept = [s for s in block if id(s) not in gone]
-    for s in kept if gone else ():
-        for f in s.blocks:
-            setattr(s, f, _without(getattr(s, f), gone))
-    return kept
 
 
 class _Line:
