@@ -86,7 +86,8 @@ class _Writer(Constructs):
         return self.random.choice(list(items))
 
     def constant(self) -> str:
-        return f"{self.random.choice((1, 1, -1)) * self.random.uniform(0.15, 1.6):.4f}"
+        number = f"{self.random.choice((1, 1, -1)) * self.random.uniform(0.15, 1.6):.4f}"
+        return f"({number})" if number[0] == "-" else number  # a power of it would be negative otherwise
 
     def fresh(self, stem: str) -> str:
         self.count += 1
