@@ -38,6 +38,7 @@ LARGEST = 1e4
 GROUPS = 10
 IN_A_GROUP = 1000 if LONG else 30
 SIZE = 9 if LONG else 7
+ONCE_REFUSED_OR_WRONG = (715,)  # of SIZE 9
 THROUGH_NUMBA = 300 if LONG else 8
 SIZE_THROUGH_NUMBA = 9 if LONG else 4
 
@@ -207,6 +208,11 @@ def test_random_programs_agree_with_complex_steps_and_the_eager_engine(group):
     for seed, trial in trials(100_000 * group, IN_A_GROUP, SIZE):
         taken += try_one(seed, trial, eager=LONG or seed % 3 == 0)
     assert taken > 0
+
+
+@pytest.mark.parametrize("seed", ONCE_REFUSED_OR_WRONG)
+def test_random_programs_that_were_refused_or_wrong_once(seed):
+    try_one(seed, Trial(seed, 9))
 
 
 def test_random_programs_through_numba_agree_with_the_same_as_plain_python():

@@ -121,7 +121,7 @@ class _Inlining:
         return Maker(array, tuple(loops), body, store.value) if is_whole and is_simple and same_type else None
 
     def try_inline(self, maker: Maker, block: Block, place: int) -> bool:
-        load = next(s for s in self.users[maker.array] if not isinstance(s, Store))
+        load = next((s for s in self.users[maker.array] if not isinstance(s, Store)), None)
         for later in range(place + 1, len(block)):
             if isinstance(load, Load) and any(x is load for x in walk([block[later]])):
                 reader = self.reader(load, maker.array, block[later])
