@@ -113,13 +113,13 @@ def _check_not_from_elsewhere(y: Any, params: Params) -> None:
 
 
 def _sweep_loss(tape: Tape, y: Any, links: list[Any]) -> tuple[Any, list[Any]]:
-    """The value of a loss, and the cotangents of the leaves."""
+    """The value of a loss, which is known to be finite, and the cotangents of the leaves."""
     if not tape.owns(y):
         return y, tape.sweep([], links, last=True)
     number = y.link[0]
     # A node holds its parents: without this the loss would keep the whole graph while it is swept.
     y.link = None
-    return y.primal, tape.sweep([(number, 1.0)], links, last=True)
+    return y.primal, tape.sweep([(number, 1.0)], links, last=True, finite={number})
 
 
 # --- the transforms that users of autograd and JAX know --------------------------------------------------------------

@@ -11,6 +11,7 @@ fifth more on large arrays, and would double the time of small ones. Therefore:
   leaf. It cannot get lost on the way: pullbacks are linear, so it arrives, or is dropped together with whatever would
   have stood there.
 - A sweep over large arrays is careful at once. So it never comes back, and frees each node when it has passed.
+  What a finite loss proves to be finite is not checked: all that it is a sum of, and what that was computed of.
 """
 
 from __future__ import annotations
@@ -55,15 +56,23 @@ def _has_other_products(nodes: list[Node]) -> bool:
     return any(node[1].careful is not node[1].pull for node in nodes)
 
 
-def sweep_and_free(nodes: list[Node], cotangents: Cotangents) -> Cotangents:
-    """The cotangents after one careful sweep, which empties `nodes`."""
+def sweep_and_free(nodes: list[Node], cotangents: Cotangents, finite: set[int] | None = None) -> Cotangents:
+    """The cotangents after one careful sweep, which empties `nodes`.
+
+    Args:
+        finite: the numbers of nodes whose values are known to be finite.
+    """
     with np.errstate(all="ignore"):
         while nodes:
             number, op = nodes[-1][:2]
+            # No name here holds the node or its cotangent: what nobody else holds either is overwritten.
             if cotangents[number] is None:
                 nodes.pop()
+            elif finite and number in finite:
+                if op.shows:
+                    finite.update([link[0] for link in nodes[-1][2 : 2 + op.parents]])
+                op.proven(cotangents, nodes.pop(), _taken(cotangents, number, op.owns))
             else:
-                # No name here holds the node or its cotangent: what nobody else holds either is overwritten.
                 op.careful(cotangents, nodes.pop(), _taken(cotangents, number, op.owns))
     return cotangents
 
@@ -162,13 +171,16 @@ class Tape(RecordingLevel):
         """Whether `y` was computed from this tape's leaves."""
         return is_traced(y) and y.level is self
 
-    def sweep(self, seeds: list[tuple[int, Any]], links: list[Node | None], last: bool = False) -> list[Any]:
+    def sweep(
+        self, seeds: list[tuple[int, Any]], links: list[Node | None], last: bool = False, finite: set[int] | None = None
+    ) -> list[Any]:
         """The cotangents of the leaves, None where no path leads there.
 
         Args:
             seeds: the numbers of outputs, with their cotangents.
             links: nodes of leaves; entries that are None have the cotangent None.
             last: whether the tape is not needed any more.
+            finite: the numbers of outputs that are known to be finite.
         """
         numbers = [link[0] for link in links if link is not None]
 
@@ -180,7 +192,7 @@ class Tape(RecordingLevel):
 
         try:
             if last and (self.bytes * examples() > _LARGE or not self.repeatable):
-                cotangents = sweep_and_free(self.nodes, start())
+                cotangents = sweep_and_free(self.nodes, start(), finite)
             else:
                 cotangents = sweep(self.nodes, start, numbers, self.repeatable)
         except Exception as error:

@@ -13,15 +13,21 @@ from retrograde.rules.points import call, real
 from retrograde.rules.products import has_nan, somewhere, times_own
 from retrograde.rules.table import Elementwise, applied, chained, composed, elementwise, multiple, one_over, overwriting
 
-elementwise(np.add, 1.0, 1.0, at=[real(-3, 3), real(-3, 3)])
-elementwise(np.subtract, 1.0, -1.0, at=[real(-3, 3), real(-3, 3)])
-elementwise(np.multiply, lambda b: b, lambda a: a, at=[real(-3, 3), real(-3, 3)])
+elementwise(np.add, 1.0, 1.0, at=[real(-3, 3), real(-3, 3)], shows=True)
+elementwise(np.subtract, 1.0, -1.0, at=[real(-3, 3), real(-3, 3)], shows=True)
+elementwise(np.multiply, lambda b: b, lambda a: a, at=[real(-3, 3), real(-3, 3)], proven=True, shows=True)
 _inverse = one_over(lambda b: b)
-elementwise(np.divide, _inverse, chained(_inverse, multiple(-1.0, lambda y: y)), at=[real(-3, 3), real(0.5, 3)])
-elementwise(np.negative, -1.0, at=[real(-3, 3)])
-elementwise(np.positive, 1.0, at=[real(-3, 3)])
+elementwise(
+    np.divide,
+    _inverse,
+    chained(_inverse, multiple(-1.0, lambda y: y)),
+    at=[real(-3, 3), real(0.5, 3)],
+    proven=True,  # but not `shows`: x / ∞ is finite
+)
+elementwise(np.negative, -1.0, at=[real(-3, 3)], shows=True)
+elementwise(np.positive, 1.0, at=[real(-3, 3)], shows=True)
 elementwise(np.reciprocal, lambda y: -y * y, at=[real(0.5, 3)])
-elementwise(np.square, multiple(2.0, lambda x: x), at=[real(-3, 3)])
+elementwise(np.square, multiple(2.0, lambda x: x), at=[real(-3, 3)], proven=True, shows=True)
 elementwise(np.sqrt, multiple(0.5, one_over(lambda y: y)), at=[real(0.1, 9)])
 elementwise(np.cbrt, one_over(lambda y: 3 * y * y), at=[real(0.1, 9)])
 

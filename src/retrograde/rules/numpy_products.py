@@ -311,6 +311,7 @@ multilinear(
         call(real(-1, 1, 2, 2, 3), real(-1, 1, 3)),
         call(real(-1, 1, 3), real(-1, 1, 2, 3, 2)),
     ],
+    shows=True,
 )
 multilinear(
     np.inner,
@@ -334,6 +335,7 @@ multilinear(
         call(real(-1, 1, 2, 3), real(-1, 1, 6)),
         call(complex_(-1, 1), complex_(-1, 1)),
     ],
+    shows=True,
 )
 multilinear(np.outer, outer_adjoint_a, outer_adjoint_b, at=_OUTERS)
 multilinear(np.linalg.outer, outer_adjoint_a, outer_adjoint_b, at=_OUTERS[:1])

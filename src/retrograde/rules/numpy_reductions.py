@@ -159,6 +159,7 @@ general(
     pullback=sum_pullback,
     pushforward=sum_pushforward,
     at=[*_WHOLE, *_ALONG, call(real(-1, 1, 2, 3), axis=0, dtype=complex)],
+    shows=True,
 )
 general(np.add.reduce, pullback=for_method(sum_pullback), pushforward=for_method(sum_pushforward), at=_ALONG)
 
@@ -182,7 +183,7 @@ _MEANS = [
     call(complex_(-1, 1, 2, 3), axis=0),
 ]
 
-linear(np.mean, mean_adjoint, at=[*_MEANS, call(real(-1, 1)), call(real(-1, 1, 2, 3), dtype=complex)])
+linear(np.mean, mean_adjoint, at=[*_MEANS, call(real(-1, 1)), call(real(-1, 1, 2, 3), dtype=complex)], shows=True)
 
 
 # --- product ---------------------------------------------------------------------------------------------------------

@@ -19,12 +19,12 @@ DEGREE = math.pi / 180
 
 # --- Exponentials and logarithms -----------------------------------------------------------------------
 
-elementwise(np.exp, lambda y: y, at=[real(-3, 3)])
-elementwise(np.exp2, multiple(LN_2, lambda y: y), at=[real(-3, 3)])
+elementwise(np.exp, lambda y: y, at=[real(-3, 3)], proven=True)
+elementwise(np.exp2, multiple(LN_2, lambda y: y), at=[real(-3, 3)], proven=True)
 elementwise(np.expm1, lambda x: np.exp(x), at=[real(-3, 3)])  # y + 1 loses all digits where x is very negative
-elementwise(np.log, one_over(lambda x: x), at=[real(0.1, 9)])
-elementwise(np.log2, multiple(1 / LN_2, one_over(lambda x: x)), at=[real(0.1, 9)])
-elementwise(np.log10, multiple(1 / LN_10, one_over(lambda x: x)), at=[real(0.1, 9)])
+elementwise(np.log, one_over(lambda x: x), at=[real(0.1, 9)], proven=True, shows=True)
+elementwise(np.log2, multiple(1 / LN_2, one_over(lambda x: x)), at=[real(0.1, 9)], proven=True, shows=True)
+elementwise(np.log10, multiple(1 / LN_10, one_over(lambda x: x)), at=[real(0.1, 9)], proven=True, shows=True)
 elementwise(np.log1p, one_over(lambda x: 1 + x), at=[real(-0.9, 9)])
 
 
@@ -108,12 +108,12 @@ def root_of_one_minus_square(x: Any) -> Any:
     return np.where(cut, on_cut, np.sqrt(np.where(cut, 1.0, square)))
 
 
-elementwise(np.sin, lambda x: np.cos(x), at=[real(-4, 4)])
-elementwise(np.cos, lambda x: -np.sin(x), at=[real(-4, 4)])
+elementwise(np.sin, lambda x: np.cos(x), at=[real(-4, 4)], proven=True, shows=True)
+elementwise(np.cos, lambda x: -np.sin(x), at=[real(-4, 4)], proven=True, shows=True)
 elementwise(np.tan, lambda y: 1 + y * y, at=[real(-1.2, 1.2)])
 elementwise(np.arcsin, one_over(lambda x: root_of_one_minus_square(x)), at=[real(-0.9, 0.9)])
 elementwise(np.arccos, one_over(lambda x: -root_of_one_minus_square(x)), at=[real(-0.9, 0.9)])
-elementwise(np.arctan, one_over(lambda x: 1 + x * x), at=[real(-3, 3)])
+elementwise(np.arctan, one_over(lambda x: 1 + x * x), at=[real(-3, 3)], proven=True)
 
 
 def square_length(a: Any, b: Any) -> Any:
@@ -200,7 +200,9 @@ def _sech_square_in_tail(x: Any) -> Any:
 
 elementwise(np.sinh, lambda x: np.cosh(x), at=[real(-3, 3)])
 elementwise(np.cosh, lambda x: np.sinh(x), at=[real(-3, 3)])
-elementwise(np.tanh, overwriting(lambda y, x, may_write=False: sech_square(y, x, may_write)), at=[real(-4, 4)])
+elementwise(
+    np.tanh, overwriting(lambda y, x, may_write=False: sech_square(y, x, may_write)), at=[real(-4, 4)], proven=True
+)
 elementwise(np.arcsinh, one_over(lambda x: _root_of_one_plus_square(x)), at=[real(-3, 3)])
 elementwise(np.arccosh, one_over(lambda x: np.sqrt(x - 1) * np.sqrt(x + 1)), at=[real(1.2, 5)])
 elementwise(np.arctanh, one_over(lambda x: one_minus_square(x)), at=[real(-0.9, 0.9)])

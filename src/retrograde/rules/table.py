@@ -79,9 +79,14 @@ class Elementwise(Rule):
     `partials[i]` is ∂y/∂(argument i): a number, or a function whose parameter *names* say what it needs: `y` the
     result, `x` the only argument, or `a`, `b`, `c` the first, second and third. What no partial names is not kept.
     A function of complex arguments is taken to be holomorphic.
+
+    Of real float64: `proven` is whether no partial is infinite or NaN where the result is finite, and no divisor zero
+    or NaN; `shows` is whether the arguments are finite, too. (What a finite loss is a sum of need not be checked.)
     """
 
     partials: tuple[Partial, ...]
+    proven: bool = False
+    shows: bool = False
 
 
 class Reciprocal:
@@ -192,6 +197,8 @@ class WithArguments(Rule):
     """
 
     args: tuple[int, ...] | slice
+    # Whether one finite number that comes of a call without a mask shows that all elements of `args` are finite.
+    shows: bool = field(default=False, kw_only=True)
 
     @property
     def formula(self) -> Function:
@@ -312,9 +319,11 @@ class NoGradient(Rule):
 RULES: dict[Function, Rule] = {}
 
 
-def elementwise(function: Function, *partials: Partial, at: Sequence[Any]) -> None:
+def elementwise(
+    function: Function, *partials: Partial, at: Sequence[Any], proven: bool = False, shows: bool = False
+) -> None:
     """Define the derivative of an elementwise function by its partial derivatives, in the order of its arguments."""
-    _add(Elementwise(function, partials, at=at))
+    _add(Elementwise(function, partials, proven, shows, at=at))
 
 
 def one_over(divisor: Callable[..., Any]) -> Reciprocal:
@@ -351,14 +360,18 @@ def shared(first: Callable[..., Any], partial: Callable[..., Any]) -> Shared:
     return Shared(first, partial)
 
 
-def linear(function: Function, *adjoints: Function, args: tuple[int, ...] = (0,), at: Sequence[Any]) -> None:
+def linear(
+    function: Function, *adjoints: Function, args: tuple[int, ...] = (0,), at: Sequence[Any], shows: bool = False
+) -> None:
     """Define the derivative of a function that is linear in `args` together (`np.where` in 1 and 2)."""
-    _add(Linear(function, args, adjoints, at=at))
+    _add(Linear(function, args, adjoints, at=at, shows=shows))
 
 
-def multilinear(function: Function, *adjoints: Function, args: tuple[int, ...] = (0, 1), at: Sequence[Any]) -> None:
+def multilinear(
+    function: Function, *adjoints: Function, args: tuple[int, ...] = (0, 1), at: Sequence[Any], shows: bool = False
+) -> None:
     """Define the derivative of a function that is linear in each of `args` by itself (`np.matmul`)."""
-    _add(Multilinear(function, args, adjoints, at=at))
+    _add(Multilinear(function, args, adjoints, at=at, shows=shows))
 
 
 def general(
@@ -369,9 +382,10 @@ def general(
     together: Function | None = None,
     args: tuple[int, ...] | slice = (0,),
     at: Sequence[Any],
+    shows: bool = False,
 ) -> None:
     """Define the derivative of a function by its pullback and its pushforward."""
-    _add(General(function, args, pullback, pushforward, together, at=at))
+    _add(General(function, args, pullback, pushforward, together, at=at, shows=shows))
 
 
 def composed(function: Function, body: Function, *, at: Sequence[Any]) -> None:

@@ -8,6 +8,7 @@ fitted      everything else; the node then also carries the shape and dtype of e
 ×
 pull        multiplies by the partial as it is
 careful     checks: zero times infinity is zero, and large arrays are overwritten (see reverse/tape.py)
+proven      does not check what the rule says to be finite where the result is
 """
 
 from __future__ import annotations
@@ -77,9 +78,9 @@ def elementwise_op(rule: Elementwise, active: tuple[bool, ...], fitted: bool) ->
             )
         return text
 
-    def careful_text() -> str:
+    def careful_text(name: str, is_proven: bool) -> str:
         # Without the node, residuals that nobody else holds may be overwritten.
-        text = f"def careful(cotangents, node, y_bar):\n{unpack}    del node\n{prepare}"
+        text = f"def {name}(cotangents, node, y_bar):\n{unpack}    del node\n{prepare}"
         for number, step in enumerate(steps):
             later = {name for other in steps[number + 1 :] for name in (other.of, *other.names)}
             is_last = step.of not in later
@@ -94,7 +95,7 @@ def elementwise_op(rule: Elementwise, active: tuple[bool, ...], fitted: bool) ->
             if step.partial == -1 and step.factor is None and is_last and not fitted and step.into is None:
                 text += f"    deposit_negative(cotangents, {links[step.link]}, {step.of})\n"
                 continue
-            x_bar = step.careful_product(later, fitted)
+            x_bar = step.careful_product(later, fitted, is_proven)
             if step.into is not None:
                 text += f"    {step.into} = {x_bar}\n"
             else:
@@ -114,7 +115,10 @@ def elementwise_op(rule: Elementwise, active: tuple[bool, ...], fitted: bool) ->
         total = f"match({' + '.join(terms)}, y_result)" if fitted else " + ".join(terms)
         return f"def push(node, y_result):\n{unpack}{prepare}    return {total}\n"
 
-    source = pull_text() + careful_text() + push_text()
+    source = pull_text() + careful_text("careful", False) + push_text()
+    has_proof = rule.proven and not fitted
+    if has_proof:
+        source += careful_text("proven", True)
     exec(compile(source, f"<retrograde rule {rule.name}>", "exec"), names)
     is_quiet = all(isinstance(step.partial, float) or (step.partial in kept and step.how == "times") for step in steps)
     return Op(
@@ -127,6 +131,8 @@ def elementwise_op(rule: Elementwise, active: tuple[bool, ...], fitted: bool) ->
         rule=rule,
         active=active,
         kept=kept,
+        proven=names["proven"] if has_proof else None,
+        shows=rule.shows and not fitted,
     )
 
 
@@ -166,7 +172,7 @@ class _Step(NamedTuple):
             x = f"conj({text.format(f'conj({x})', self.partial)})" if conjugate else text.format(x, self.partial)
         return x if self.factor is None else f"{x} * {self.factor!r}"
 
-    def careful_product(self, later: set[str], conjugate: bool) -> str:
+    def careful_product(self, later: set[str], conjugate: bool, is_proven: bool) -> str:
         """The product as a careful sweep makes it: what no later step needs may be overwritten."""
         is_last = self.of not in later
         if isinstance(self.partial, float):
@@ -178,6 +184,8 @@ class _Step(NamedTuple):
             spent = ""
         elif self.how == "times":
             spent += (", SPENT" if is_last else ", 0") + (", True" if self.is_constant else "")
+        if is_proven and self.how in _PLAIN:
+            spent += ", is_proven=True"
         x_bar = self._replace(factor=None).product(f"{self.how}({{}}, {{}}{spent})", conjugate)
         if self.factor is None:
             return x_bar

@@ -29,6 +29,8 @@ class Op:
     Attributes:
         pull: `pull(cotangents, node, y_bar)` adds to the cotangents of the node's parents.
         careful: the same with zero times infinity taken as zero.
+        proven: `careful` where the node's value is known to be finite: checks that this makes needless are left out.
+        shows: whether a finite value proves that those of the node's parents are finite.
         push: `push(node, y)` is the tangent of the result `y`, the links being tangents.
         parents: how many links a node has.
         owns: whether `pull` takes an owned `Accumulator` as it is.
@@ -49,11 +51,13 @@ class Op:
         "name",
         "owns",
         "parents",
+        "proven",
         "pull",
         "push",
         "repeatable",
-        "subtract",
         "rule",
+        "shows",
+        "subtract",
     )
 
     def __init__(
@@ -70,11 +74,15 @@ class Op:
         active: tuple[bool, ...] = (),
         kept: tuple[str, ...] = (),
         subtract: Pull | None = None,
+        proven: Pull | None = None,
+        shows: bool = False,
     ) -> None:
         self.name = name
         self.parents = parents
         self.pull = pull
         self.careful = careful or pull
+        self.proven = proven or self.careful
+        self.shows = shows
         self.push = push
         self.owns = owns
         self.repeatable = repeatable
@@ -142,7 +150,12 @@ _LARGE = 2**18
 
 
 def times(
-    x_bar: Any, partial: Any, partial_spent: int | None = None, x_bar_spent: int = 0, is_constant: bool = False
+    x_bar: Any,
+    partial: Any,
+    partial_spent: int | None = None,
+    x_bar_spent: int = 0,
+    is_constant: bool = False,
+    is_proven: bool = False,
 ) -> Any:
     """`x_bar * partial`, where a zero of `x_bar` gives zero though the partial be infinite or NaN.
 
@@ -152,10 +165,11 @@ def times(
         x_bar_spent: `SPENT` where the caller's own name of `x_bar` is used for the last time.
         is_constant: whether the partial is an operand that is not differentiated, as a mask is. What that makes zero
             stays so, whatever slopes lie behind: the function does not change there.
+        is_proven: whether it is known that no element of the partial is infinite or NaN.
     """
     if type(partial) is np.ndarray and partial.nbytes >= _LARGE:
         partial_is_free = getrefcount(partial) == (partial_spent or _TEMPORARY)
-        product = _large_product(x_bar, partial, getrefcount(x_bar) == x_bar_spent, partial_is_free)
+        product = _large_product(x_bar, partial, getrefcount(x_bar) == x_bar_spent, partial_is_free, is_proven)
         if not is_constant or product is x_bar or product is partial or not shows_nan(product):
             return product
     else:
@@ -171,7 +185,9 @@ def times(
     return np.where(is_zero, 0.0, product)
 
 
-def _large_product(x_bar: Any, partial: np.ndarray[Any, Any], x_bar_is_free: bool, partial_is_free: bool) -> Any:
+def _large_product(
+    x_bar: Any, partial: np.ndarray[Any, Any], x_bar_is_free: bool, partial_is_free: bool, is_proven: bool
+) -> Any:
     """`times` for a large partial; what is free is overwritten."""
     if type(x_bar) is not np.ndarray:
         return times_masked(x_bar, partial)
@@ -190,21 +206,27 @@ def _large_product(x_bar: Any, partial: np.ndarray[Any, Any], x_bar_is_free: boo
             return np.multiply(x_bar, partial, out=partial if is_free else None)
     if is_like and partial_is_free and has_own_memory(partial):
         product = np.multiply(x_bar, partial, out=partial)
-    elif x_bar_is_free and x_bar.shape == partial.shape and has_own_memory(x_bar) and is_finite(partial):
+    elif x_bar_is_free and x_bar.shape == partial.shape and has_own_memory(x_bar) and (is_proven or is_finite(partial)):
         # After the check, since it could not be seen any more what was zero.
         return np.multiply(x_bar, partial, out=x_bar)
     else:
         product = x_bar * partial
-    return np.where(x_bar == 0, 0.0, product) if shows_nan(product) else product
+    return np.where(x_bar == 0, 0.0, product) if not is_proven and shows_nan(product) else product
 
 
-def divided(x_bar: Any, divisor: Any, divisor_spent: int | None = None) -> Any:
-    """`x_bar / divisor`, where a zero of `x_bar` gives zero whatever the divisor; the counts are those of `times`."""
+def divided(x_bar: Any, divisor: Any, divisor_spent: int | None = None, is_proven: bool = False) -> Any:
+    """`x_bar / divisor`, where a zero of `x_bar` gives zero whatever the divisor; the counts are those of `times`.
+
+    Args:
+        is_proven: whether it is known that no element of the divisor is zero or NaN.
+    """
     if type(divisor) is np.ndarray and divisor.nbytes >= _LARGE and type(x_bar) is np.ndarray:
         is_free = getrefcount(divisor) == (divisor_spent or _TEMPORARY) and has_own_memory(divisor)
         if _is_uniform(x_bar) and x_bar.flat[0] != 0 and x_bar.dtype == divisor.dtype:
             return np.divide(x_bar.flat[0], divisor, out=divisor if is_free else None)
         quotient = np.divide(x_bar, divisor, out=divisor if is_free and _is_like(x_bar, divisor) else None)
+        if is_proven:
+            return quotient
     else:
         quotient = over(x_bar, divisor)
         if (type(x_bar) in HANDLES or type(divisor) in HANDLES) and shows_nan(quotient):
@@ -358,13 +380,13 @@ class Targets(NamedTuple):
 
 
 @cache
-def general_op(parents: int, repeatable: bool = True) -> Op:
+def general_op(parents: int, repeatable: bool = True, shows: bool = False) -> Op:
     """The op of nodes `(number, op, *links, pull, targets)`.
 
     `pull(y_bar)` returns one cotangent for each differentiable argument; `targets` says where in that result the
     cotangent of each link stands.
     """
-    return Op("general", parents, general_pull, no_push, repeatable=repeatable)
+    return Op("general", parents, general_pull, no_push, repeatable=repeatable, shows=shows)
 
 
 def general_pull(cotangents: Any, node: tuple[Any, ...], y_bar: Any) -> None:

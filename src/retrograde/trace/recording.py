@@ -51,11 +51,14 @@ class RecordingLevel(Level):
         repeatable = getattr(binding.rule, "repeatable", True)
         if not repeatable and self is not PARAMS:
             self.repeatable = False
-        node = (self.number(), general_op(len(links), repeatable), *links, pull, binding.targets(active))
+        y = binding.y
+        # Such a rule has three arguments before a mask.
+        shows = binding.rule.shows and type(y) is float64 and len(binding.args) <= 3 and "where" not in binding.kwargs
+        op = general_op(len(links), repeatable, shows)
+        node = (self.number(), op, *links, pull, binding.targets(active))
         self.append(node)
         if self.lines is not None:
             self.lines[node[0]] = user_location()
-        y = binding.y
         if type(y) is float64 or type(y) is ndarray or not isinstance(y, tuple | list):
             return make(y, node, self)
 
