@@ -14,7 +14,7 @@ from retrograde.reverse.params import Grads, Params
 from retrograde.reverse.tape import Tape
 from retrograde.trace.handle import is_traced
 from retrograde.trace.recording import PARAMS
-from retrograde.trace.running import integers_are_data, interruptible, is_integer, native_gradient
+from retrograde.trace.running import Native, integers_are_data, interruptible, is_integer, native_gradient
 from retrograde.trace.structure import Inputs, finished, flatten, is_variable, leaves_like, unflatten, zero_like
 
 
@@ -72,7 +72,7 @@ def value_and_gradient(
                 f"{name}(lambda: f(x, y), params)",
             )
         return _of_params(name, f, args[0], kwargs)
-    native = native_gradient(f, args, kwargs, tuple(range(len(args))))
+    native = native_gradient(f, args, kwargs, tuple(range(len(args)))) if isinstance(f, Native) else None
     if native is not None:
         check_loss(native.value, name)
         return native.value, tuple(native.bars)
@@ -182,7 +182,7 @@ def _with_zeros(
 ) -> tuple[Any, Any]:
     """The value of `f` and its gradient, with zeros where no path leads to the output."""
     places = places_of(argnums, len(args))
-    native = native_gradient(f, args, kwargs, tuple(places))
+    native = native_gradient(f, args, kwargs, tuple(places)) if isinstance(f, Native) else None
     if native is not None:
         check_loss(native.value, name)
         if any(is_integer(args[i]) for i in places):

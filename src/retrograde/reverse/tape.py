@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from retrograde.reverse.failing import name_operation
-from retrograde.trace.handle import HANDLES, Traced, is_traced
+from retrograde.trace.handle import HANDLES, Traced, is_traced, make
 from retrograde.trace.interception import options, traceable
 from retrograde.trace.level import Node, examples
-from retrograde.trace.ops import REACHED, deposit, shows_nan
+from retrograde.trace.ops import LEAF, REACHED, deposit, shows_nan
 from retrograde.trace.recording import RecordingLevel
 from retrograde.trace.running import run
 from retrograde.trace.views import settled, snapshot
@@ -146,7 +146,9 @@ class Tape(RecordingLevel):
 
     def leaf(self, primal: Any) -> Traced:
         self.bytes += getattr(primal, "nbytes", 8)
-        return super().leaf(snapshot(primal) if type(primal) in HANDLES else primal)
+        if type(primal) in HANDLES:
+            primal = snapshot(primal)
+        return make(primal, (self.number(), LEAF), self)
 
     def record(
         self,
@@ -182,18 +184,21 @@ class Tape(RecordingLevel):
             last: whether the tape is not needed any more.
             finite: the numbers of outputs that are known to be finite.
         """
-        numbers = [link[0] for link in links if link is not None]
 
         def start() -> list[Any]:
             cotangents: list[Any] = [None] * self.size
             for number, y_bar in seeds:
-                deposit(cotangents, number, y_bar)
+                if cotangents[number] is None:
+                    cotangents[number] = y_bar
+                else:
+                    deposit(cotangents, number, y_bar)
             return cotangents
 
         try:
-            if last and (self.bytes * examples() > _LARGE or not self.repeatable):
+            if last and (self.bytes > _LARGE or not self.repeatable or self.bytes * examples() > _LARGE):
                 cotangents = sweep_and_free(self.nodes, start(), finite)
             else:
+                numbers = [link[0] for link in links if link is not None]
                 cotangents = sweep(self.nodes, start, numbers, self.repeatable)
         except Exception as error:
             name_operation(error, self.lines)
@@ -202,5 +207,6 @@ class Tape(RecordingLevel):
             if last:
                 # A checkpoint's node holds traced values, and they this tape.
                 self.nodes.clear()
-        tell_unreached(self.hooks, cotangents)
+        if self.hooks:
+            tell_unreached(self.hooks, cotangents)
         return [None if link is None else result(cotangents, link[0]) for link in links]

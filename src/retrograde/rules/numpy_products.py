@@ -17,7 +17,7 @@ import numpy as np
 from retrograde.rules.contractions import as_array, contracted, matmul, matmul_from_left, outer
 from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.points import call, complex_, real
-from retrograde.rules.products import conj, hermitian, size_of, times, unbroadcast
+from retrograde.rules.products import conj, hermitian, reshaped, size_of, times, unbroadcast
 from retrograde.rules.table import Like, multilinear
 
 # --- matmul, matvec, vecmat, vecdot ----------------------------------------------------------------------------------
@@ -231,11 +231,11 @@ def inner_adjoint_b(y_bar: Any, a: Any, b: Like) -> Any:
 
 def vdot_adjoint_a(y_bar: Any, a: Like, b: Any) -> Any:
     """y = Σ conj(a) b over all elements in order, whatever the shapes."""
-    return np.reshape(times(conj(y_bar), b), a.shape)
+    return reshaped(times(conj(y_bar), b), a.shape)
 
 
 def vdot_adjoint_b(y_bar: Any, a: Any, b: Like) -> Any:
-    return np.reshape(times(y_bar, a), b.shape)
+    return reshaped(times(y_bar, a), b.shape)
 
 
 def outer_adjoint_a(y_bar: Any, a: Like, b: Any) -> Any:

@@ -15,7 +15,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.points import call, complex_, distinct, real
-from retrograde.rules.products import conj, everything, somewhere, times
+from retrograde.rules.products import conj, everything, shape_of, somewhere, times
 from retrograde.rules.table import Like, composed, general, linear
 
 _MASK = np.array([[True, False, True], [False, True, True]])
@@ -27,7 +27,17 @@ def spread(y_bar: Any, shape: tuple[int, ...], axis: Any = None, keepdims: Any =
         # np.broadcast_to in an eighth of its time, for the cotangent of a loss. A scalar's buffer is read-only.
         return np.ndarray(shape, y_bar.dtype, y_bar, 0, (0,) * len(shape))
     # NumPy lets what has no axes be reduced over the first or the last.
-    return np.broadcast_to(kept(y_bar, axis, keepdims), shape) if shape else y_bar
+    return _at_shape(kept(y_bar, axis, keepdims), shape) if shape else y_bar
+
+
+def _at_shape(y: Any, shape: tuple[int, ...]) -> Any:
+    """`np.broadcast_to(y, shape)`, made at once where `y` lies in memory in order and has as many axes."""
+    if type(y) is not np.ndarray or y.ndim != len(shape) or not y.flags.c_contiguous or not y.size:
+        return np.broadcast_to(y, shape)
+    strides = [0 if n == 1 else stride for n, stride in zip(y.shape, y.strides, strict=True)]
+    view: Any = np.ndarray(shape, y.dtype, y, 0, strides)
+    view.flags.writeable = False
+    return view
 
 
 def kept(y: Any, axis: Any, keepdims: Any = False) -> Any:
@@ -115,7 +125,7 @@ def sum_pullback(
     initial: Any = None,
     where: Any = True,
 ) -> Any:
-    shape = np.shape(a)
+    shape = shape_of(a)
 
     def pull_sum(y_bar: Any) -> Any:
         return (masked(spread(y_bar, shape, axis, keepdims), where),)

@@ -13,7 +13,7 @@ from retrograde.errors import UnsupportedArgumentError
 from retrograde.rules.dispatching import dispatched
 from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.points import call, complex_, real
-from retrograde.rules.products import transpose, unbroadcast
+from retrograde.rules.products import shape_of, transpose, unbroadcast
 from retrograde.rules.table import Like, composed, general, linear, no_gradient
 
 Ints = int | Sequence[int]
@@ -37,7 +37,7 @@ def _explicit(order: str) -> Any:
 
 
 def reshape_pullback(y: Any, a: Any, shape: Ints, order: Any = "C", *, copy: bool | None = None) -> Any:
-    a_shape, order = np.shape(a), _explicit(order)
+    a_shape, order = shape_of(a), _explicit(order)
 
     def pull(y_bar: Any) -> tuple[Any]:
         return (np.reshape(y_bar, a_shape, order),)
@@ -46,7 +46,7 @@ def reshape_pullback(y: Any, a: Any, shape: Ints, order: Any = "C", *, copy: boo
 
 
 def reshape_pushforward(y: Any, a: Any, shape: Ints, order: Any = "C", *, copy: bool | None = None) -> Any:
-    y_shape, order = np.shape(y), _explicit(order)
+    y_shape, order = shape_of(y), _explicit(order)
 
     def push(a_dot: Any) -> Any:
         return np.reshape(a_dot, y_shape, order)

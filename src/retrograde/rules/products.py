@@ -127,12 +127,22 @@ def is_finite(x: Any) -> bool:
 
 def unbroadcast(x_bar: Any, shape: tuple[int, ...]) -> Any:
     """Sum a cotangent over the axes along which an argument of `shape` was broadcast."""
-    have = np.shape(x_bar)
+    have = shape_of(x_bar)
     if have == shape:
         return x_bar
     extra = len(have) - len(shape)
     axes = tuple(range(extra)) + tuple(extra + i for i, n in enumerate(shape) if n == 1 and have[extra + i] != 1)
-    return np.reshape(np.sum(x_bar, axis=axes), shape)
+    return reshaped(np.sum(x_bar, axis=axes), shape)
+
+
+def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+    """`np.reshape(x, shape)`, asked only where the shape is another one."""
+    return x if type(x) is np.ndarray and x.shape == shape else np.reshape(x, shape)
+
+
+def shape_of(x: Any) -> Any:
+    """`np.shape(x)`, which is not asked for arrays."""
+    return x.shape if type(x) is np.ndarray else np.shape(x)
 
 
 def size_of(shape: tuple[int, ...], axis: Any) -> int:
@@ -143,6 +153,8 @@ def size_of(shape: tuple[int, ...], axis: Any) -> int:
 
 def conj(x: Any) -> Any:
     """The complex conjugate; a real array is returned as it is, without the copy that `np.conj` makes."""
+    if type(x) is float or (type(x) is np.ndarray and x.dtype.kind == "f"):
+        return x
     return np.conj(x) if np.iscomplexobj(x) else x
 
 

@@ -215,6 +215,12 @@ class WithArguments(Rule):
         return {parameter.name: i for i, parameter in enumerate(self.parameters)}
 
     @cached_property
+    def usual_forms(self) -> set[tuple[Any, ...]]:
+        """Forms of calls (the number of arguments by position, and the names of the others) that the formula takes as
+        they are: whoever has found that out makes a note here."""
+        return set()
+
+    @cached_property
     def takes_all(self) -> bool:
         """Whether the formula takes keywords of any name."""
         return any(parameter.kind is parameter.VAR_KEYWORD for parameter in self.parameters)

@@ -86,8 +86,9 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
     positions = rule.args
     if kwargs or type(positions) is slice or len(args) != len(positions) or positions[-1] >= len(args):
         if kwargs or len(args) > 1:
-            args, kwargs = _normalised(rule, args, kwargs)
-        positions = _positions(rule, args)
+            args, kwargs, positions = _normalised(rule, args, kwargs)
+        else:
+            positions = _positions(rule, args)
     if not positions:
         # np.where(condition): the call has no differentiable argument at all.
         return undecided(rule.function(*map(plain_tree, args), **kwargs), given)
@@ -107,7 +108,11 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
     if len(active) != len(args) or active[0].path or active[-1].path:
         # Of differentiable arguments linear rules keep no values; masks, indices and counts are kept by every rule.
         of_operand = snapshot if type(rule) is Linear else keep
-        primals = [_kept_tree(of_operand if i in positions else keep, arg) for i, arg in enumerate(args)]
+        replaced = {positions[operand.slot] for operand in active if not operand.path}
+        primals = [
+            arg if i in replaced else _kept_tree(of_operand if i in positions else keep, arg)
+            for i, arg in enumerate(args)
+        ]
     if kwargs and not _ATOMS.issuperset(map(type, kwargs.values())):
         kwargs = {name: _kept_tree(keep, value) for name, value in kwargs.items()}
     for operand in active:
@@ -192,7 +197,9 @@ def _views(binding: Binding, operand: Operand) -> Any:
     if shares_memory(y, whole):
         if isinstance(binding.rule, General):
             # A rule that refuses an argument does so where it gives a view, too.
-            binding.rule.pullback(y, *binding.args, **kwargs)
+            pull = binding.rule.pullback(y, *binding.args, **kwargs)
+            if y is binding.y:
+                binding.made_with_y = pull
         return view_of(x, step, read)
     if isinstance(y, list | tuple) and y and all(shares_memory(part, whole) for part in y):
         read_once = functools.cache(read)
@@ -360,7 +367,7 @@ class Binding:
 
     def targets(self, active: list[Operand]) -> Targets:
         """Where the cotangent of each operand stands in what `pull` returns."""
-        places = tuple((o.slot, o.path, like_of(o.traced.primal)) for o in active)
+        places = tuple([(o.slot, o.path, like_of(o.traced.primal)) for o in active])
         given, allowed = len(self.positions), self.rule.args
         return Targets(self.rule.label, (given,) if isinstance(allowed, slice) else (given, len(allowed)), places)
 
@@ -378,8 +385,25 @@ def _positions(rule: WithArguments, args: tuple[Any, ...]) -> tuple[int, ...]:
 
 def _normalised(
     rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any], tuple[int, ...]]:
+    """Differentiable arguments by position, the others known to the formula and plain; and their positions."""
+    form = len(args), *kwargs
+    if form not in rule.usual_forms:
+        args, kwargs = _by_position(rule, args, kwargs)
+        if (len(args), *kwargs) == form and not rule.takes_all:
+            rule.usual_forms.add(form)
+    positions = _positions(rule, args)
+    if len(positions) < len(args):
+        args = tuple([arg if i in positions else _constant(rule, i, arg) for i, arg in enumerate(args)])
+    if kwargs and not _ATOMS.issuperset(map(type, kwargs.values())):
+        kwargs = {name: _constant(rule, name, value) for name, value in kwargs.items()}
+    return args, kwargs, positions
+
+
+def _by_position(
+    rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Differentiable arguments by position, the others known to the formula and free of traced values."""
+    """Differentiable arguments by position, the others known to the formula, whatever their values."""
     if len(args) > rule.most_positions:
         # The formula leaves out what it does not know (`out`), so what stands behind it goes by NumPy's names.
         known = int(rule.most_positions)
@@ -401,11 +425,6 @@ def _normalised(
             while len(args) <= last:
                 parameter = rule.parameters[len(args)]
                 args = (*args, kwargs.pop(parameter.name, parameter.default))
-    positions = _positions(rule, args)
-    if len(positions) < len(args):
-        args = tuple([arg if i in positions else _constant(rule, i, arg) for i, arg in enumerate(args)])
-    if kwargs and not _ATOMS.issuperset(map(type, kwargs.values())):
-        kwargs = {name: _constant(rule, name, value) for name, value in kwargs.items()}
     return args, kwargs
 
 
@@ -415,12 +434,13 @@ _CONDITIONS = frozenset({"condition", "condlist"})
 
 _ATOMS = frozenset({int, float, bool, str, type(None), np.dtype, np.float64})
 _SIMPLE = frozenset({int, float, bool, str, type(None), np.ndarray, np.float64})
+_INTEGER = frozenset({int})  # of which a shape or several axes are a tuple
 
 
 def _constant(rule: WithArguments, name: int | str, value: Any) -> Any:
     """An argument without a derivative; a traced integer in it is taken for its value."""
     kind = type(value)
-    if kind in _SIMPLE:
+    if kind in _SIMPLE or (kind is tuple and _INTEGER.issuperset(map(type, value))):
         return value
     if kind in HANDLES:
         traced, value = value, plain(value)
@@ -481,8 +501,11 @@ def _zeros_tree(tree: Any) -> Any:
 
 def _kept_tree(keep: Callable[[Any], Any], tree: Any) -> Any:
     """An argument as nodes keep it; a list is copied, whatever it holds."""
-    if type(tree) is ndarray or type(tree) in HANDLES:
+    kind = type(tree)
+    if kind is ndarray or kind in HANDLES:
         return keep(tree)
+    if kind in _ATOMS or (kind is tuple and _INTEGER.issuperset(map(type, tree))):
+        return tree
     if isinstance(tree, list | tuple):
         return rebuilt(tree, [_kept_tree(keep, item) for item in tree])
     return keep(tree)

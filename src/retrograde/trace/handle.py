@@ -151,8 +151,10 @@ def shape_of(x: Any) -> tuple[int, ...]:
 
 def like_of(x: Any) -> tuple[tuple[int, ...], Any]:
     """The shape and the dtype of a cotangent for `x`: its own, or float64 for integers."""
-    x = plain(x)
     kind = type(x)
+    if kind in HANDLES:
+        x = plain(x)
+        kind = type(x)
     if kind is ndarray or isinstance(x, generic) or kind in HANDLES:
         dtype = x.dtype
         return x.shape, dtype if dtype.kind in "fc" else FLOAT64

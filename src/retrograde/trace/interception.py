@@ -233,13 +233,12 @@ def _look_around() -> None:
 
 
 def install() -> None:
-    """Take the functions over. Called when the first transform begins."""
+    """Take the functions over. Called when the first transform begins, which has looked around (`traceable`)."""
     global _is_on, _thresholds
     if _is_on:
         uninstall()  # what an interrupt has left of an earlier one
     _is_on = True
     _hand_contexts_on()
-    _look_around()
     if options.intercept:
         _take_over_for_good()
         for own in early_bound.own:

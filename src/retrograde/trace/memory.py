@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 from numpy.lib.array_utils import byte_bounds
 
 from retrograde.errors import MutationError, callers_frame, user_frame
@@ -43,7 +44,7 @@ _LOOSEST = 8
 
 def owned(x: Any) -> Any:
     """A value in memory of its own, which lies as it did."""
-    if type(x) is np.ndarray:
+    if type(x) is ndarray:
         return copied(x)
     return x.owned() if type(x) in HANDLES else x
 
@@ -67,7 +68,7 @@ def is_exclusive(x: Traced, others: int = 0) -> bool:
         return False
     base = x.primal.base
     # The memory that `copied` made belongs to the array alone.
-    return base is None or (type(base) is np.ndarray and base.base is None and getrefcount(base) == HELD_AS_BASE)
+    return base is None or (type(base) is ndarray and base.base is None and getrefcount(base) == HELD_AS_BASE)
 
 
 def part_from_others(x: Traced) -> None:

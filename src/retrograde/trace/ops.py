@@ -13,6 +13,7 @@ from sys import getrefcount
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from retrograde.errors import PullbackError
 from retrograde.rules.products import along, has_nan, is_finite, over, unbroadcast
@@ -408,12 +409,18 @@ def general_pull(cotangents: Any, node: tuple[Any, ...], y_bar: Any) -> None:
             bar = bar[step]
         if bar is None:
             continue
-        if shape_of(bar) != like[0]:
-            raise PullbackError(
-                f"the pullback of {targets.name} returned a cotangent of shape {shape_of(bar)} "
-                f"for argument number {position + 1} of shape {like[0]}"
-            )
-        deposit(cotangents, link[0], fit(bar, like))
+        if type(bar) is not ndarray or bar.shape != like[0] or bar.dtype is not like[1]:
+            if shape_of(bar) != like[0]:
+                raise PullbackError(
+                    f"the pullback of {targets.name} returned a cotangent of shape {shape_of(bar)} "
+                    f"for argument number {position + 1} of shape {like[0]}"
+                )
+            bar = fit(bar, like)
+        number = link[0]
+        if cotangents[number] is None:
+            cotangents[number] = bar
+        else:
+            deposit(cotangents, number, bar)
 
 
 def _count(bars: Any) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import optree
+from numpy import ndarray
 
 from retrograde.errors import InputError, SeedError
 from retrograde.trace.handle import HANDLES, Traced, is_traced, like_of, plain, shape_of
@@ -185,6 +186,7 @@ class Inputs:
         self.primals: list[Any] = []
         self.leaves: list[Any] = []
         self.structures: list[tuple[int, Any]] = []
+        self.links: list[Any] = []
         lifted = []
         for arg in args:
             kind = type(arg)
@@ -193,6 +195,7 @@ class Inputs:
                 leaf = lift(arg)
                 self.primals.append(arg)
                 self.leaves.append(leaf)
+                self.links.append(leaf.link)
                 self.structures.append((1, None))
                 lifted.append(leaf)
                 continue
@@ -200,10 +203,10 @@ class Inputs:
             leaves = [lift(_bare(primal)) if is_variable(primal) else primal for primal in primals]
             self.primals += primals
             self.leaves += leaves
+            self.links += [leaf.link if type(leaf) in HANDLES else None for leaf in leaves]
             self.structures.append((len(primals), structure))
             lifted.append(unflatten(structure, leaves))
         self.args = tuple(lifted)
-        self.links = [leaf.link if type(leaf) in HANDLES else None for leaf in self.leaves]
 
     def collect(self, results: list[Any]) -> tuple[Any, ...]:
         """One result for each leaf, back in the structures of the arguments."""
@@ -250,9 +253,9 @@ def finished(x_bar: Any, primal: Any) -> Any:
         is_number = isinstance(plain(primal), np.ndarray) and not isinstance(plain(x_bar), np.ndarray)
         return np.copy(x_bar) if is_number else x_bar  # np.reshape leaves a number of NumPy's a number
     primal = plain(primal)
-    if isinstance(primal, np.ndarray):
+    if isinstance(primal, ndarray):
         dtype = like_of(primal)[1]
-        is_held = type(x_bar) is not np.ndarray or getrefcount(x_bar) > _HELD_BY_CALLER
+        is_held = type(x_bar) is not ndarray or getrefcount(x_bar) > _HELD_BY_CALLER
         if not is_held and x_bar.dtype == dtype and has_own_memory(x_bar) and _is_whole(x_bar):
             return x_bar
         return np.array(x_bar, dtype=dtype)
