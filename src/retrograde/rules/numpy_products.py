@@ -231,7 +231,7 @@ def inner_adjoint_b(y_bar: Any, a: Any, b: Like) -> Any:
 
 def vdot_adjoint_a(y_bar: Any, a: Like, b: Any) -> Any:
     """y = Σ conj(a) b over all elements in order, whatever the shapes."""
-    return reshaped(times(conj(y_bar), b), a.shape)
+    return reshaped(times(y_bar if type(y_bar) is float else conj(y_bar), b), a.shape)
 
 
 def vdot_adjoint_b(y_bar: Any, a: Any, b: Like) -> Any:

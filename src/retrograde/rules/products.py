@@ -153,8 +153,6 @@ def size_of(shape: tuple[int, ...], axis: Any) -> int:
 
 def conj(x: Any) -> Any:
     """The complex conjugate; a real array is returned as it is, without the copy that `np.conj` makes."""
-    if type(x) is float or (type(x) is np.ndarray and x.dtype.kind == "f"):
-        return x
     return np.conj(x) if np.iscomplexobj(x) else x
 
 
