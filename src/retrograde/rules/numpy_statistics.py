@@ -224,7 +224,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     else:
         shape = np.shape(a)
         if np.shape(weights) != shape:
-            weights = _along(weights, shape, axis)
+            weights = weights_along(weights, shape, axis)
         total = np.sum(weights, axis=axis, keepdims=keepdims)
         if somewhere(total == 0):
             raise ZeroDivisionError("Weights sum to zero, can't be normalized")
@@ -234,7 +234,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     return mean, total if np.shape(total) == np.shape(mean) else np.broadcast_to(total, np.shape(mean))
 
 
-def _along(weights: Any, shape: tuple[int, ...], axis: Any) -> Any:
+def weights_along(weights: Any, shape: tuple[int, ...], axis: Any) -> Any:
     """Weights of the reduced axes only, in a shape that broadcasts against the whole array."""
     if axis is None:
         raise TypeError("Axis must be specified when shapes of a and weights differ.")
@@ -394,10 +394,11 @@ def nanvar(
     ddof: Any = 0,
     keepdims: Any = False,
     where: Any = True,
+    mean: Any = None,
     correction: Any = 0,
 ) -> Any:
     there = ~np.isnan(a) & where
-    return np.var(a, axis=axis, dtype=dtype, ddof=ddof + correction, keepdims=keepdims, where=there)
+    return np.var(a, axis=axis, dtype=dtype, ddof=ddof + correction, keepdims=keepdims, where=there, mean=mean)
 
 
 def nanstd(
@@ -408,10 +409,11 @@ def nanstd(
     ddof: Any = 0,
     keepdims: Any = False,
     where: Any = True,
+    mean: Any = None,
     correction: Any = 0,
 ) -> Any:
     there = ~np.isnan(a) & where
-    return np.std(a, axis=axis, dtype=dtype, ddof=ddof + correction, keepdims=keepdims, where=there)
+    return np.std(a, axis=axis, dtype=dtype, ddof=ddof + correction, keepdims=keepdims, where=there, mean=mean)
 
 
 def without_nan(a: Any, instead: int) -> Any:

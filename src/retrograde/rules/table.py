@@ -324,6 +324,9 @@ class NoGradient(Rule):
 
 RULES: dict[Function, Rule] = {}
 
+WITH_KEYWORD: dict[Function, dict[str, Function]] = {}
+"""Bodies, of functions that have rules, for calls with a keyword (see `with_keyword`)."""
+
 
 def elementwise(
     function: Function, *partials: Partial, at: Sequence[Any], proven: bool = False, shows: bool = False
@@ -397,6 +400,14 @@ def general(
 def composed(function: Function, body: Function, *, at: Sequence[Any]) -> None:
     """Define the derivative of a function by a body of the same value, made of functions that have rules."""
     _add(Composed(function, body, at=at))
+
+
+def with_keyword(function: Function, name: str, body: Function) -> None:
+    """Define what `function(*args, **kwargs)` is where the keyword `name` is given (and is not None).
+
+    `body(*args, **kwargs)` has the same value and consists of functions that have rules, or of `function` without it.
+    """
+    WITH_KEYWORD.setdefault(function, {})[name] = body
 
 
 def no_gradient(*functions: Function, why: str, reads: bool = True) -> None:

@@ -19,6 +19,7 @@ from retrograde.rules.contractions import without_zero_products
 from retrograde.rules.products import has_nan
 from retrograde.rules.table import (
     RULES,
+    WITH_KEYWORD,
     Composed,
     Elementwise,
     General,
@@ -45,6 +46,10 @@ Path = tuple[int, ...]
 
 def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`function(*args, **kwargs)`, by the rule of the function."""
+    if kwargs and function in WITH_KEYWORD:
+        body = _body_of(WITH_KEYWORD[function], kwargs)
+        if body is not None:
+            return laid_out(body(*args, **kwargs), function, args, kwargs)
     rule = RULES[function]
     if isinstance(rule, WithArguments):
         return call_rule(rule, args, kwargs)
@@ -60,8 +65,18 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     return _call_elementwise(rule, args, kwargs)
 
 
+def _body_of(bodies: dict[str, Callable[..., Any]], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
+    """The body for the first keyword that has one and says something."""
+    for name, value in kwargs.items():
+        if name in bodies and value is not None and value is not np._NoValue:  # type: ignore[attr-defined]
+            return bodies[name]
+    return None
+
+
 def dispatch(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`call`, or what a batch makes of it, if that is the highest level among the arguments."""
+    if kwargs and function in WITH_KEYWORD and _body_of(WITH_KEYWORD[function], kwargs) is not None:
+        return call(function, args, kwargs)
     level = highest_level((args, *kwargs.values()))
     return level.map(function, args, kwargs) if level is not None and level.maps else call(function, args, kwargs)
 

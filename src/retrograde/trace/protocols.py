@@ -29,7 +29,7 @@ from retrograde.trace.write_functions import (
     write_by,
 )
 
-_DEFAULTS = {"casting": "same_kind", "order": "K", "subok": True, "signature": None}
+_DEFAULTS = {"casting": "same_kind", "order": "K", "signature": None}
 
 
 def array_ufunc(self: Traced, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -59,6 +59,7 @@ def call_with_keywords(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[st
     where = kwargs.pop("where", True)
     dtype = kwargs.pop("dtype", None)
     name = f"np.{ufunc.__name__}"
+    kwargs.pop("subok", None)  # a traced value is of no subclass
     if dtype is not None:
         inputs = tuple(_in_dtype(ufunc, x, place, np.dtype(dtype)) for place, x in enumerate(inputs))
     if ufunc.signature is not None:

@@ -43,8 +43,8 @@ def _reduced(function: Any, level: Any, given: dict[str, Any], default: Any) -> 
         given["axis"] = tuple(range(1, ndim + 1)) if axis is None else behind(axis, ndim)
     if where is not None:
         given["where"] = level.aligned(where, ndim)
-    if "mean" in given and level.holds(given["mean"]):
-        given["mean"] = given["mean"].primal
+    if level.holds(given.get("mean")):
+        given["mean"] = level.aligned(given["mean"], ndim)
     initial: Any = given.get("initial")
     if level.holds(initial) and function in _WITH_INITIAL:
         given.pop("initial")
