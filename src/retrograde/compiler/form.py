@@ -128,6 +128,22 @@ class Reshaped(NamedTuple):
     shape: tuple[Operand, ...]
 
 
+class Abreast(NamedTuple):
+    """What the iterations of a loop need for running side by side (see optimise/abreast.py).
+
+    Attributes:
+        sums: the cells that they add to, and read not.
+        added: the arrays of which that holds.
+        own: the arrays of which each has its own.
+        zero: those of them that hold zeros where an iteration begins.
+    """
+
+    sums: frozenset[str]
+    added: frozenset[str]
+    own: frozenset[str]
+    zero: frozenset[str]
+
+
 Index = tuple[Any, ...]  # operands; in a View also Slice and None (a new axis), or one Reshaped
 
 
@@ -261,6 +277,7 @@ class For(Statement):
 
     `parallel`: the user says that the iterations may run at the same time; optimise/parallel.py finds out how.
     `again`: the reverse sweep is to run each iteration again, from what it found, in place of a tape of all.
+    `abreast`: several iterations are to run at once, in the lanes of vectors; what they need for that.
     """
 
     defines: ClassVar = ("var",)
@@ -273,6 +290,7 @@ class For(Statement):
     down: bool = False
     parallel: bool = False
     again: bool = False
+    abreast: Abreast | None = None
 
 
 @dataclass(slots=True, eq=False)

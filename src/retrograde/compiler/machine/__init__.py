@@ -3,7 +3,8 @@
 Knows the form and numba; must not know derivatives. What has no text here is compiled from the Python text (emit.py).
 
 scalars.py   numbers: literals, conversions, operations        statements.py   statements, loops, branches
-memory.py    arrays: elements, parts, allocation               text.py         the functions of a program together
+memory.py    arrays: elements, parts, allocation               abreast.py      loops whose iterations run side by side
+vectors.py   numbers of which each of these has one            text.py         the functions of a program together
 frame.py     a function: names, parameters, its end            kernel.py       the text in numba's library of code
 calls.py     calls of functions, and stacks
 """

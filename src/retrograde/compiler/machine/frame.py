@@ -35,6 +35,9 @@ class Shared(Protocol):
     fast: str
     called: dict[Any, Called]
     allocators: set[tuple[str, int]]
+    abreast: bool
+    declared: dict[str, None]
+    metadata: list[str]
 
     def number(self, error: str, message: str) -> int: ...
 
@@ -147,6 +150,8 @@ class Frame(Arrays):
             return
         if array.needs is not None:
             array = array._replace(is_dense=False, needs=None)
+        if array.lanes is not None:
+            raise Unwritable("an array at several places that is used elsewhere")
         if name not in self.slots:
             n = range(len(array.dims))
             self.slots[name] = (

@@ -26,6 +26,7 @@ class Array(NamedTuple):
         dims, strides: its lengths, and the bytes from one element to the next along each axis.
         is_dense: whether its elements lie one behind the other in C order.
         needs: the parameter that has to be dense for that.
+        lanes: where iterations run side by side, the bytes by which what each of them means lies behind the pointer.
     """
 
     pointer: str
@@ -33,6 +34,7 @@ class Array(NamedTuple):
     strides: tuple[str, ...]
     is_dense: bool
     needs: str | None = None
+    lanes: tuple[str, ...] | None = None
 
 
 class Arrays(Scalars):
@@ -101,7 +103,8 @@ class Arrays(Scalars):
     # --- parts ---------------------------------------------------------------------------------------------------
 
     def transposed(self, array: Array) -> Array:
-        return Array(array.pointer, array.dims[::-1], array.strides[::-1], len(array.dims) <= 1 and array.is_dense)
+        is_dense = len(array.dims) <= 1 and array.is_dense
+        return array._replace(dims=array.dims[::-1], strides=array.strides[::-1], is_dense=is_dense, needs=None)
 
     def part(self, array: Array, index: Index, type: Type) -> Array:
         if index and isinstance(index[0], Reshaped):
@@ -131,7 +134,7 @@ class Arrays(Scalars):
         dims += array.dims[axis:]
         strides += array.strides[axis:]
         pointer = array.pointer if offset == "0" else self.new(f"getelementptr i8, ptr {array.pointer}, i64 {offset}")
-        return Array(pointer, tuple(dims), tuple(strides), is_dense, array.needs)
+        return Array(pointer, tuple(dims), tuple(strides), is_dense, array.needs, array.lanes)
 
     def bounds(self, item: Slice, length: str) -> tuple[str, str, int]:
         """Where a slice begins, how many elements it has, and its step."""
@@ -166,7 +169,7 @@ class Arrays(Scalars):
         dims = tuple(self.operand(n, INT) for n in to.shape)
         if any(not isinstance(n, str) and n < 0 for n in to.shape):
             raise Unwritable("a length that follows from the others")
-        return Array(array.pointer, dims, self.strides(dims, type), True, array.needs)
+        return array._replace(dims=dims, strides=self.strides(dims, type))
 
     def strides(self, dims: tuple[str, ...], type: Type) -> tuple[str, ...]:
         """Those of an array that is dense."""

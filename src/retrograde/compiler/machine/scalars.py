@@ -27,6 +27,7 @@ KINDS = {
     "complex128": "{double, double}",
     "complex64": "{float, float}",
 }
+SUFFIXES = {"double": "f64", "float": "f32", "i1": "i1"} | {f"i{n}": f"i{n}" for n in (8, 16, 32, 64)}
 _ARITHMETIC = {"+": "add", "-": "sub", "*": "mul"}
 _FLOAT_TESTS = {"<": "olt", "<=": "ole", ">": "ogt", ">=": "oge", "==": "oeq", "!=": "une"}
 _INT_TESTS = {"<": "slt", "<=": "sle", ">": "sgt", ">=": "sge", "==": "eq", "!=": "ne"}
@@ -105,6 +106,17 @@ class Scalars:
     def value(self, x: str) -> str:
         raise NotImplementedError
 
+    def kind(self, type: Type) -> str:
+        """LLVM's name of a type of numbers."""
+        return kind(type)
+
+    def literal(self, x: Any, type: Type) -> str:
+        return literal(x, type)
+
+    def intrinsic(self, name: str, type: Type) -> str:
+        """The symbol of what LLVM knows by a name, for a type."""
+        return f"@llvm.{name}.{SUFFIXES[kind(type)]}"
+
     # --- instructions --------------------------------------------------------------------------------------------
 
     def write(self, text: str) -> None:
@@ -122,10 +134,10 @@ class Scalars:
         if not isinstance(x, str):
             type = self.type_of(x)
             if wanted is not None and type.kind in "ib" and wanted.kind in "iufcb":
-                return literal(x, wanted)
+                return self.literal(x, wanted)
             if wanted is not None and type == FLOAT and wanted.kind in "fc":
-                return literal(x, wanted)
-            return self.converted(literal(x, type), type, wanted or type)
+                return self.literal(x, wanted)
+            return self.converted(self.literal(x, type), type, wanted or type)
         type = self.type_of(x)
         return self.converted(self.value(x), type, wanted or type)
 
@@ -134,16 +146,16 @@ class Scalars:
         if given.dtype == wanted.dtype:
             return text
         a, b = given.kind, wanted.kind
-        source, target = kind(given), kind(wanted)
+        source, target = self.kind(given), self.kind(wanted)
         if b == "b":
             if a == "f":
-                return self.new(f"fcmp une {source} {text}, {literal(0.0, given)}")
+                return self.new(f"fcmp une {source} {text}, {self.literal(0.0, given)}")
             if a in "iu":
-                return self.new(f"icmp ne {source} {text}, 0")
+                return self.new(f"icmp ne {source} {text}, {self.literal(0, given)}")
         elif a == "b" and b in "iu":
-            return self.new(f"zext i1 {text} to {target}")
+            return self.new(f"zext {self.kind(BOOL)} {text} to {target}")
         elif a == "b" and b == "f":
-            return self.new(f"uitofp i1 {text} to {target}")
+            return self.new(f"uitofp {self.kind(BOOL)} {text} to {target}")
         elif a in "iu" and b in "iu":
             if source == target:
                 return text
@@ -153,7 +165,7 @@ class Scalars:
         elif a in "iu" and b == "f":
             return self.new(f"{'sitofp' if a == 'i' else 'uitofp'} {source} {text} to {target}")
         elif a == "f" and b == "f":
-            return self.new(f"{'fptrunc' if target == 'float' else 'fpext'} {source} {text} to {target}")
+            return self.new(f"{'fptrunc' if wanted.dtype == 'float32' else 'fpext'} {source} {text} to {target}")
         elif a == "f" and b in "iu":
             return self.new(f"{'fptosi' if b == 'i' else 'fptoui'} {source} {text} to {target}")
         return self.call("id", (given,), (text,), wanted)
@@ -167,14 +179,14 @@ class Scalars:
             return b if a == "0" else a
         if _is_digits(a) and _is_digits(b):
             return str(int(a) + int(b))
-        return self.new(f"add i64 {a}, {b}")
+        return self.new(f"add {self.kind(INT)} {a}, {b}")
 
     def minus(self, a: str, b: str) -> str:
         if b == "0":
             return a
         if _is_digits(a) and _is_digits(b):
             return str(int(a) - int(b))
-        return self.new(f"sub i64 {a}, {b}")
+        return self.new(f"sub {self.kind(INT)} {a}, {b}")
 
     def times(self, a: str, b: str) -> str:
         if a == "1" or b == "1":
@@ -183,13 +195,17 @@ class Scalars:
             return "0"
         if _is_digits(a) and _is_digits(b):
             return str(int(a) * int(b))
-        return self.new(f"mul i64 {a}, {b}")
+        return self.new(f"mul {self.kind(INT)} {a}, {b}")
 
     def smaller(self, a: str, b: str) -> str:
-        return a if a == b else self.new(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})")
+        return a if a == b else self.extreme("smin", a, b)
 
     def larger(self, a: str, b: str) -> str:
-        return a if a == b else self.new(f"call i64 @llvm.smax.i64(i64 {a}, i64 {b})")
+        return a if a == b else self.extreme("smax", a, b)
+
+    def extreme(self, name: str, a: str, b: str) -> str:
+        word = self.kind(INT)
+        return self.new(f"call {word} {self.intrinsic(name, INT)}({word} {a}, {word} {b})")
 
     # --- operations ----------------------------------------------------------------------------------------------
 
@@ -201,73 +217,74 @@ class Scalars:
         if fn in _ARITHMETIC and _is_plain(types, result):
             a, b = (self.operand(x, result) for x in args)
             if result.kind == "f":
-                return self.new(f"f{_ARITHMETIC[fn]}{self.fast} {kind(result)} {a}, {b}")
+                return self.new(f"f{_ARITHMETIC[fn]}{self.fast} {self.kind(result)} {a}, {b}")
             return {"+": self.add, "-": self.minus, "*": self.times}[fn](a, b)
         if fn == "/" and result == FLOAT and all(t in (FLOAT, INT) for t in types):
             a, b = (self.operand(x, FLOAT) for x in args)
-            return self.new(f"fdiv{self.fast} double {a}, {b}")
+            return self.new(f"fdiv{self.fast} {self.kind(FLOAT)} {a}, {b}")
         if fn in _FLOAT_TESTS and types == (INT, INT):
             a, b = map(self.operand, args)
-            return self.new(f"icmp {_INT_TESTS[fn]} i64 {a}, {b}")
+            return self.new(f"icmp {_INT_TESTS[fn]} {self.kind(INT)} {a}, {b}")
         if fn in _FLOAT_TESTS and FLOAT in types and all(t in (FLOAT, INT) for t in types):
             a, b = (self.operand(x, FLOAT) for x in args)
-            return self.new(f"fcmp{self.fast} {_FLOAT_TESTS[fn]} double {a}, {b}")
+            return self.new(f"fcmp{self.fast} {_FLOAT_TESTS[fn]} {self.kind(FLOAT)} {a}, {b}")
         if fn == "neg" and types[0] == result and result.kind == "f":
-            return self.new(f"fneg{self.fast} {kind(result)} {self.operand(args[0])}")
+            return self.new(f"fneg{self.fast} {self.kind(result)} {self.operand(args[0])}")
         if fn == "neg" and types[0] == result == INT:
-            return self.minus("0", self.operand(args[0]))
+            return self.minus(self.literal(0, INT), self.operand(args[0]))
         if fn in ("and", "or") and types == (BOOL, BOOL):
             a, b = map(self.operand, args)
-            return self.new(f"{fn} i1 {a}, {b}")
+            return self.new(f"{fn} {self.kind(BOOL)} {a}, {b}")
         if fn == "not":
-            return self.new(f"xor i1 {self.truth(args[0])}, true")
+            return self.new(f"xor {self.kind(BOOL)} {self.truth(args[0])}, {self.literal(True, BOOL)}")
         if fn == "where":
             test = self.truth(args[0])
             a, b = (self.operand(x, result) for x in args[1:])
-            return self.new(f"select i1 {test}, {kind(result)} {a}, {kind(result)} {b}")
+            return self.choice(test, a, b, result)
         if fn in ("min", "max") and result == INT and types == (INT, INT):
             return (self.smaller if fn == "min" else self.larger)(*map(self.operand, args))
         if fn in ("min", "max") and result == FLOAT and all(t in (FLOAT, INT) for t in types):
             a, b = (self.operand(x, FLOAT) for x in args)
-            other = self.new(f"fcmp{self.fast} {'olt' if fn == 'min' else 'ogt'} double {b}, {a}")
-            return self.new(f"select i1 {other}, double {b}, double {a}")
+            other = self.new(f"fcmp{self.fast} {'olt' if fn == 'min' else 'ogt'} {self.kind(FLOAT)} {b}, {a}")
+            return self.choice(other, b, a, FLOAT)
         if fn == "size":
             low, high = (self.operand(x, INT) for x in args)
-            return self.larger(self.minus(high, low), "0")
+            return self.larger(self.minus(high, low), self.literal(0, INT))
         if fn == "times" and result == FLOAT and types == (FLOAT, FLOAT):
             return self._times(*map(self.operand, args))
         if fn == "root":
             return self._called("np.sqrt", args, types, result)
         if fn == "squared" and result == FLOAT == types[0]:
             x = self.operand(args[0])
-            return self.new(f"fmul{self.fast} double {x}, {x}")
+            return self.new(f"fmul{self.fast} {self.kind(FLOAT)} {x}, {x}")
         if fn in ("per", "over", "along") and result == FLOAT and types == (FLOAT, FLOAT):
             return self._of_length(fn, *map(self.operand, args))
         return self._called(fn, args, types, result)
 
     def _of_length(self, fn: str, a: str, b: str) -> str:
         """The operations of lengths (see ops.py)."""
-        zero = literal(0.0, FLOAT)
+        zero, double, truth = self.literal(0.0, FLOAT), self.kind(FLOAT), self.kind(BOOL)
         if fn != "along":
-            quotient = self.new(f"fdiv{self.fast} double {a}, {b}")
+            quotient = self.new(f"fdiv{self.fast} {double} {a}, {b}")
             if fn == "per":
                 return quotient
-            none = self.new(f"fcmp oeq double {a}, {zero}")
-            return self.new(f"select i1 {none}, double {zero}, double {quotient}")
-        product = self.new(f"fmul{self.fast} double {a}, {b}")
-        lost = self.new(f"fcmp uno double {product}, {product}")
-        first, second = (self.new(f"fcmp oeq double {x}, {zero}") for x in (a, b))
-        either = self.new(f"or i1 {first}, {second}")
-        both = self.new(f"and i1 {either}, {lost}")
-        return self.new(f"select i1 {both}, double {zero}, double {product}")
+            return self.choice(self.new(f"fcmp oeq {double} {a}, {zero}"), zero, quotient, FLOAT)
+        product = self.new(f"fmul{self.fast} {double} {a}, {b}")
+        lost = self.new(f"fcmp uno {double} {product}, {product}")
+        first, second = (self.new(f"fcmp oeq {double} {x}, {zero}") for x in (a, b))
+        either = self.new(f"or {truth} {first}, {second}")
+        return self.choice(self.new(f"and {truth} {either}, {lost}"), zero, product, FLOAT)
 
     def _times(self, g: str, partial: str) -> str:
         """The product, which is zero where g is zero, though the partial be infinite or NaN."""
-        product = self.new(f"fmul{self.fast} double {g}, {partial}")
-        none = self.new(f"fcmp oeq double {g}, {literal(0.0, FLOAT)}")
-        lost = self.new(f"fcmp uno double {product}, {product}")
-        both = self.new(f"and i1 {none}, {lost}")
-        return self.new(f"select i1 {both}, double {literal(0.0, FLOAT)}, double {product}")
+        zero, double = self.literal(0.0, FLOAT), self.kind(FLOAT)
+        product = self.new(f"fmul{self.fast} {double} {g}, {partial}")
+        none = self.new(f"fcmp oeq {double} {g}, {zero}")
+        lost = self.new(f"fcmp uno {double} {product}, {product}")
+        return self.choice(self.new(f"and {self.kind(BOOL)} {none}, {lost}"), zero, product, FLOAT)
+
+    def choice(self, test: str, a: str, b: str, type: Type) -> str:
+        return self.new(f"select {self.kind(BOOL)} {test}, {self.kind(type)} {a}, {self.kind(type)} {b}")
 
     def _called(self, fn: str, args: tuple[Operand, ...], types: tuple[Type, ...], result: Type) -> str:
         if fn in _OF_THE_FORM:
@@ -275,7 +292,9 @@ class Scalars:
         if fn == "**" and type(args[1]) is int and types[0] == result and _is_unrolled(args[1], result):
             return self._power(self.operand(args[0]), args[1], result)
         if fn == "//" and types == (INT, INT) and type(args[1]) is int and args[1] > 0 and args[1].bit_count() == 1:
-            return self.new(f"ashr i64 {self.operand(args[0])}, {args[1].bit_length() - 1}")
+            return self.new(
+                f"ashr {self.kind(INT)} {self.operand(args[0])}, {self.literal(args[1].bit_length() - 1, INT)}"
+            )
         return self.call(fn, types, tuple(map(self.operand, args)), result)
 
     def _power(self, x: str, exponent: int, type: Type) -> str:
@@ -285,13 +304,15 @@ class Scalars:
         left = abs(exponent)
         while left:
             if left & 1:
-                power = self.new(f"{how} {kind(type)} {power}, {x}") if power else x
+                power = self.new(f"{how} {self.kind(type)} {power}, {x}") if power else x
             left >>= 1
             if left:
-                x = self.new(f"{how} {kind(type)} {x}, {x}")
+                x = self.new(f"{how} {self.kind(type)} {x}, {x}")
         if not power:
-            return literal(1, type)
-        return self.new(f"fdiv{self.fast} {kind(type)} {literal(1, type)}, {power}") if exponent < 0 else power
+            return self.literal(1, type)
+        return (
+            self.new(f"fdiv{self.fast} {self.kind(type)} {self.literal(1, type)}, {power}") if exponent < 0 else power
+        )
 
     def call(self, fn: str, types: tuple[Type, ...], args: tuple[str, ...], result: Type) -> str:
         """A call of an operation of numba's."""

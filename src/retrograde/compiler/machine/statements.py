@@ -77,14 +77,16 @@ class Function(Calls):
 
     def increased(self, old: str, type: Type, by: Operand) -> str:
         """The sum of a text and an operand, of the text's type."""
-        given = self.type_of(by)
+        return self.increased_by(old, type, self.operand(by), self.type_of(by))
+
+    def increased_by(self, old: str, type: Type, by: str, given: Type) -> str:
         wide = ops.result_type("+", (type, given))
         a = self.converted(old, type, wide)
         if wide.kind in "fiu":
-            b = self.operand(by, wide)
-            made = self.new(f"{f'fadd{self.fast}' if wide.kind == 'f' else 'add'} {kind(wide)} {a}, {b}")
+            b = self.converted(by, given, wide)
+            made = self.new(f"{f'fadd{self.fast}' if wide.kind == 'f' else 'add'} {self.kind(wide)} {a}, {b}")
         else:
-            made = self.call("+", (type, given), (old, self.operand(by)), wide)
+            made = self.call("+", (type, given), (old, by), wide)
         return self.converted(made, wide, type)
 
     def on_View(self, s: View) -> None:

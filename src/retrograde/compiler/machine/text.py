@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from retrograde.compiler.form import Program, Type
+from retrograde.compiler.machine.abreast import Function
 from retrograde.compiler.machine.frame import strides_of
 from retrograde.compiler.machine.memory import FREE, allocator_text
 from retrograde.compiler.machine.scalars import Called, Unwritable
-from retrograde.compiler.machine.statements import Function
 
 ERRORS = (
     ("ValueError", "negative dimensions not allowed"),
@@ -44,20 +44,25 @@ class Kernel(NamedTuple):
 
 def kernel_of(program: Program, fastmath: bool = False) -> Kernel | None:
     """The text of a finished program; None if something in it has no text."""
-    try:
-        return _Text(program, fastmath).kernel()
-    except Unwritable:
-        return None
+    for abreast in (True, False):
+        try:
+            return _Text(program, fastmath, abreast).kernel()
+        except Unwritable:
+            continue
+    return None
 
 
 class _Text:
     """What the functions of a text share."""
 
-    def __init__(self, program: Program, fastmath: bool) -> None:
+    def __init__(self, program: Program, fastmath: bool, abreast: bool) -> None:
         self.program = program
+        self.abreast = abreast  # whether iterations run side by side where they are meant to
         self.fast = " fast" if fastmath else ""
         self.called: dict[Any, Called] = {}
         self.allocators: set[tuple[str, int]] = set()
+        self.declared: dict[str, None] = {}
+        self.metadata: list[str] = []
         self.errors = list(ERRORS)
 
     def number(self, error: str, message: str) -> int:
@@ -70,7 +75,7 @@ class _Text:
         texts = [f.text() for f in functions]
         main = functions[0]
         texts += [allocator_text(*a) for a in sorted(self.allocators)]
-        texts += [FREE, *main.declarations(), *_DECLARED]
+        texts += [FREE, *main.declarations(), *_DECLARED, *self.declared, *self.metadata]
         text = "\n".join(texts)
         symbol = f"retrograde.{self.program.name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"
         return Kernel(

@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from retrograde.compiler.form import For, Program, walk
+from retrograde.compiler.optimise.abreast import run_abreast
 from retrograde.compiler.optimise.accumulate import accumulate
 from retrograde.compiler.optimise.choose import choose
 from retrograde.compiler.optimise.counters import count_by_loops
@@ -65,6 +66,7 @@ PASSES = (
     "accumulate",
     "first",
     "upward",
+    "abreast",
     "sink",
     "unsigned",
 )
@@ -122,6 +124,8 @@ def finish(program: Program, passes: Collection[str] = PASSES, vectormath: bool 
     _run(program, passes, (*FINISHING, "accumulate", "first", "overwritten", "upward", "dead"), is_last=True)
     if "parallel" in passes:
         outline(program)
+    if "abreast" in passes and vectormath:
+        run_abreast(program)
     vectorised = vectorise(program) if vectormath else set()
     if "sink" in passes:
         sink(program, vectorised)

@@ -17,7 +17,10 @@ from __future__ import annotations
 from retrograde.compiler.alias import Changes, Memory
 from retrograde.compiler.elements import copied, index_of, loops_over
 from retrograde.compiler.form import (
+    BOOL,
     INT,
+    SHORT,
+    UNEQUAL,
     Add,
     Alloc,
     Block,
@@ -78,8 +81,8 @@ class _Parallel:
 
     def loop(self, s: For) -> None:
         """The loop in parts, or as it is where that cannot be shown to be right."""
-        self.raise_before(s)
-        plan = _Plan(self.program, s, self.memory)
+        self.out += raised_before(self.program, s)
+        plan = Plan(self.program, s, self.memory)
         s.parallel = False
         if plan.reason:
             self.program.notes.append(Note("one thread", plan.reason, s.at))
@@ -87,37 +90,9 @@ class _Parallel:
         else:
             self.parts(s, plan)
 
-    def raise_before(self, s: For) -> None:
-        """Move comparisons of sizes that do not change in front of the loop: a loop with a way out has one thread.
-
-        Those in a branch stay, as nobody knows whether it is taken.
-        """
-        inside = {name for x in walk([s]) for name in defs(x)}
-
-        def without_guards(block: Block) -> Block:
-            kept: Block = []
-            for x in block:
-                if isinstance(x, For):
-                    x.body = without_guards(x.body)
-                is_guard = isinstance(x, If) and not x.orelse and [type(y) for y in x.then] == [Raise]
-                if is_guard and not inside & set(uses(x)):
-                    guards.append(x)
-                elif isinstance(x, Op) and not inside & set(uses(x)) and is_cheap(x.fn):
-                    self.out.append(x)
-                    inside.discard(x.dst)
-                else:
-                    kept.append(x)
-            return kept
-
-        guards: Block = []
-        s.body = without_guards(s.body)
-        if guards:
-            runs = self.op("<", s.low, s.high)
-            self.out.append(If(runs, guards, [], at=s.at))
-
     # --- a loop in parts -------------------------------------------------------------------------------------------
 
-    def parts(self, s: For, plan: _Plan) -> None:
+    def parts(self, s: For, plan: Plan) -> None:
         program = self.program
         threads, n = self.op("threads"), self.op("size", s.low, s.high)
         part = program.new("part", INT)
@@ -181,7 +156,45 @@ class _Parallel:
         return name
 
 
-class _Plan:
+def raised_before(program: Program, s: For) -> Block:
+    """Take comparisons of sizes that do not change out of a loop; what is to stand in front of it.
+
+    Those in a branch stay, as nobody knows whether it is taken. So do those in an inner loop, which may not run, but
+    for those that only ask for another variant of the program.
+    """
+    inside = {name for x in walk([s]) for name in defs(x)}
+    before: Block = []
+    guards: Block = []
+
+    def without_guards(block: Block, is_inner: bool = False) -> Block:
+        kept: Block = []
+        for x in block:
+            if isinstance(x, For):
+                x.body = without_guards(x.body, True)
+            if _is_guard(x, is_inner) and not inside & set(uses(x)):
+                guards.append(x)
+            elif isinstance(x, Op) and not inside & set(uses(x)) and is_cheap(x.fn):
+                before.append(x)
+                inside.discard(x.dst)
+            else:
+                kept.append(x)
+        return kept
+
+    s.body = without_guards(s.body)
+    if guards:
+        runs = program.new("t", BOOL)
+        before += [Op(runs, "<", (s.low, s.high)), If(runs, guards, [], at=s.at)]
+    return before
+
+
+def _is_guard(s: Statement, is_inner: bool) -> bool:
+    if not isinstance(s, If) or s.orelse or len(s.then) != 1 or not isinstance(s.then[0], Raise):
+        return False
+    message = s.then[0].message
+    return not is_inner or SHORT in message or UNEQUAL in message
+
+
+class Plan:
     """What the parts of a loop share and what each has of its own; or the reason why there are none."""
 
     def __init__(self, program: Program, loop: For, memory: Memory) -> None:
@@ -246,7 +259,8 @@ class _Plan:
 
     def is_zero_between(self, root: str) -> bool:
         """Whether a cell or a buffer is zero when an iteration starts and when it ends, as cotangents are."""
-        if root in self.program.params:
+        writers = [s for s in self.inside if root in self.memory.writes(s)]
+        if root in self.program.params or not any(map(_writes_zero, writers)):
             return False
         before: list[bool] = []
 
@@ -313,6 +327,10 @@ class _Plan:
             elif not all(a in views for a in self.arrays(s) if self.memory.root(a) == root):
                 return False
         return bool(axes)
+
+
+def _writes_zero(s: Statement) -> bool:
+    return isinstance(s, Fill) or (isinstance(s, Set | Store) and _is_zero(s.value))
 
 
 def _is_zero(value: Operand) -> bool:

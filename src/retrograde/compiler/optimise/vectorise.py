@@ -36,13 +36,16 @@ def vectorise(program: Program) -> set[int]:
     Returns: these loops, by their ids.
     """
     found: set[int] = set()
+    sums: set[str] = set()  # of iterations that run side by side
     memory, known = Memory(program), NonNegative(program)
     for s in walk(program.body):
         if not isinstance(s, For):
             continue
         s.body = _without_search(program, s.body)
+        if s.abreast is not None:
+            sums |= s.abreast.sums
         if is_vectorisable(s, memory, known):
-            s.body = [y for x in s.body for y in _vectorised(program, x)]
+            s.body = [y for x in s.body for y in _vectorised(program, x, sums)]
             s.down = False
             found.add(id(s))
     return found
@@ -61,12 +64,16 @@ def is_vectorisable(loop: For, memory: Memory, known: NonNegative) -> bool:
     )
 
 
-def _vectorised(program: Program, s: Statement) -> Block:
+def _vectorised(program: Program, s: Statement, sums: set[str]) -> Block:
+    """
+    Args:
+        sums: the cells that iterations around, which run side by side, add to; they have a sum in each lane.
+    """
     if isinstance(s, Op):
         name = _vector(program, s)
         if name is not None:
             s.fn = f"vectormath.{name}"
-    elif isinstance(s, Add) and program.types[s.cell] == program.type_of(s.value) == FLOAT:
+    elif isinstance(s, Add) and s.cell not in sums and program.types[s.cell] == program.type_of(s.value) == FLOAT:
         old, total = program.new("t", FLOAT), program.new("t", FLOAT)
         plus = Op(total, "vectormath.plus", (old, s.value), at=s.at)
         return [Get(old, s.cell, at=s.at), plus, Set(s.cell, total, at=s.at)]
