@@ -1,4 +1,4 @@
-"""What compiled derivatives cost: against derivatives by hand in numba, JAX jit and autograd, and over the primal.
+"""What compiled derivatives cost: against derivatives by hand in numba and C++, JAX jit and autograd, and the primal.
 
 The programs of `benchmarks/workloads/`, as a user writes them. The primal is numba's own code of the program; the
 others give the derivative that the workload asks for: a gradient; for ba the blocks of a Jacobian, by a pullback of two
@@ -25,7 +25,7 @@ import numpy as np
 
 from .harness import BY_HAND, OURS, Case, Report, Row, Table, Target, measure
 
-PRIMAL, JAX, AUTOGRAD, HVP = "primal", "JAX jit", "autograd", "Hessian–vector"
+PRIMAL, CPP, JAX, AUTOGRAD, HVP = "primal", "C++", "JAX jit", "autograd", "Hessian–vector"
 COMPILE, COMPILE_JAX, TRANSFORM = "compile", "compile, XLA", "transform"
 ALL = "all"
 
@@ -100,6 +100,7 @@ def each(race: str, above: str, below: str, *, at_most: float | None = None, at_
 
 MEANS = [
     mean(OURS, BY_HAND, at_most=1.15),
+    mean(OURS, CPP, at_most=1.1),
     mean(JAX, OURS, at_least=2.5),
     mean(AUTOGRAD, OURS, at_least=15),
     mean(OURS, PRIMAL, at_most=3.5),
@@ -111,6 +112,7 @@ MEANS = [
 def targets(race: str) -> list[Target]:
     return [
         each(race, OURS, BY_HAND, at_most=1.5),
+        *([each(race, OURS, CPP, at_most=3)] if race.startswith("ht ") else []),
         each(race, JAX, OURS, at_least=0.9),
         each(race, AUTOGRAD, OURS, at_least=1),
         each(race, OURS, PRIMAL, at_most=5),
@@ -191,7 +193,7 @@ class Race:
 
     def cases(self) -> list[Case]:
         made = [self.case(BY_HAND, self.by_hand)] if hasattr(self.module, "by_hand") else []
-        made += [self.case(OURS, self.ours), self.case(PRIMAL, self.primal)]
+        made += [self.case(OURS, self.ours), self.case(PRIMAL, self.primal), self.case(CPP, self.in_cpp)]
         if hasattr(self.module, "in_jax") and not self.lacks(JAX):
             made.append(self.case(JAX, self.in_jax))
         if hasattr(self.module, "in_autograd") and not self.lacks(AUTOGRAD):
@@ -248,6 +250,9 @@ class Race:
         self.seconds[COMPILE_JAX] = time.process_time() - start
         return lambda: jax.block_until_ready(function(*moved))
 
+    def in_cpp(self) -> Callable[[], Any]:
+        return functools.partial(self.module.in_cpp(), *self.args)
+
     def in_autograd(self) -> Callable[[], Any]:
         return functools.partial(self.module.in_autograd(), *self.args)
 
@@ -270,8 +275,14 @@ def warm_up() -> None:
 
 # --- the report ------------------------------------------------------------------------------------------------------
 
-COLUMNS = (BY_HAND, OURS, PRIMAL, JAX, AUTOGRAD)
-RATIOS = (("÷hand", OURS, BY_HAND), ("JAX÷", JAX, OURS), ("÷primal", OURS, PRIMAL), ("hvp", HVP, PRIMAL))
+COLUMNS = (BY_HAND, CPP, OURS, PRIMAL, JAX, AUTOGRAD)
+RATIOS = (
+    ("÷hand", OURS, BY_HAND),
+    ("÷C++", OURS, CPP),
+    ("JAX÷", JAX, OURS),
+    ("÷primal", OURS, PRIMAL),
+    ("hvp", HVP, PRIMAL),
+)
 
 
 def table(rows: list[Row], races: list[Race]) -> Table:
@@ -284,7 +295,7 @@ def table(rows: list[Row], races: list[Race]) -> Table:
         ratios = [quotient(rows, race.title, above, below) for _, above, below in RATIOS]
         seconds = [race.seconds.get(name) for name in (COMPILE, COMPILE_JAX)]
         lines.append((race.title, *(shown(best.get(c)) for c in COLUMNS), *map(shown, ratios), *map(shown, seconds)))
-    header = ("ms", "hand", "ours", "primal", "JAX", "autogr.", *(r[0] for r in RATIOS), "s", "XLA s")
+    header = ("ms", "hand", "C++", "ours", "primal", "JAX", "autogr.", *(r[0] for r in RATIOS), "s", "XLA s")
     return Table(header, lines, tuple(range(1, len(header))))
 
 

@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("numba")
 import retrograde as rg
+from benchmarks.harness import leaves
 
 from .truth import close
 
@@ -38,6 +39,20 @@ def test_the_gradient_is_that_by_hand(name: str) -> None:
     by_hand = module.by_hand.py_func(*args)
     for got, want in zip(ours, by_hand if isinstance(by_hand, tuple) else (by_hand,), strict=True):
         close(got, want, rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", "gmm ba lstm ht ode kmeans llsq lse det particle saddle".split())
+def test_the_derivative_in_cpp_is_that_by_hand(name: str) -> None:
+    module = workload(name)
+    args = module.inputs("tiny")
+    try:
+        derivative = module.in_cpp()
+    except ImportError as error:
+        pytest.skip(str(error))
+    for options in [{}, {"knows_the_hand": True}] if name == "ht" else [{}]:
+        by_hand = module.by_hand.py_func(*args)
+        for got, want in zip(leaves(derivative(*args, **options)), leaves(by_hand), strict=True):
+            close(got, want, rtol=1e-10, atol=1e-12)
 
 
 def test_the_gradient_and_the_diagonal_of_the_hessian_of_kmeans_are_those_by_hand() -> None:

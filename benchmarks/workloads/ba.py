@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
+from .. import native_code
+
 WRT = (0, 1, 2)
 SIZES = {"tiny": 3, "31,843": 31_843, "204,472": 204_472}
 
@@ -130,6 +132,17 @@ def shown(answer: Any) -> Any:
         cameras, points, weights = answer
         return np.moveaxis(np.concatenate([cameras, points, weights[..., None]], 2), 0, 1)
     return answer
+
+
+def in_cpp() -> Callable[..., Any]:
+    derivative = native_code.derivative("ba")
+
+    def jacobian(cameras: Any, points: Any, weights: Any, features: Any) -> Any:
+        blocks = np.empty((weights.size, 2, 15))
+        derivative(cameras, points, weights, features, weights.size, blocks)
+        return blocks
+
+    return jacobian
 
 
 def in_jax() -> Callable[..., Any]:

@@ -8,10 +8,13 @@ directions (all first coordinates, all second ones) are enough for all of it: 28
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import njit
+
+from .. import native_code
 
 WRT = (0, 1)
 # (bones, vertices, points)
@@ -298,3 +301,15 @@ def by_hand(
             of_us[0, i, j] = positions[j, triangle[2]] - positions[j, triangle[0]]
             of_us[1, i, j] = positions[j, triangle[2]] - positions[j, triangle[1]]
     return jacobian, of_us
+
+
+def in_cpp() -> Callable[..., Any]:
+    derivative = native_code.derivative("ht")
+
+    def jacobian(*args: Any, knows_the_hand: bool = False) -> Any:
+        theta, _, parents, _, _, base_positions, _, _, owners, _ = args
+        columns, along = np.empty((owners.size, 3, theta.size)), np.empty((2, owners.size, 3))
+        derivative(*args[:9], parents.size, base_positions.shape[1], owners.size, knows_the_hand, columns, along)
+        return columns, along
+
+    return jacobian

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from .. import native_code
+
 WRT = (0,)
 SIZES = {"tiny": (4, 3), "n1000 s100": (1_000, 100), "n10000 s100": (10_000, 100)}
 
@@ -96,6 +98,17 @@ def _stages(x, y, h, k1, k2, k3, k4):  # type: ignore[no-untyped-def]
         k3[i] = x[i] * (y[i - 1] + h / 2 * k2[i - 1])
     for i in range(1, x.size):
         k4[i] = x[i] * (y[i - 1] + h * k3[i - 1])
+
+
+def in_cpp() -> Callable[..., Any]:
+    derivative = native_code.derivative("ode")
+
+    def gradient(x: Any, steps: int) -> Any:
+        x_bar = np.empty_like(x)
+        derivative(x, x.size, steps, x_bar)
+        return x_bar
+
+    return gradient
 
 
 def in_jax() -> Callable[..., Any]:

@@ -6,10 +6,14 @@ efficient", section 4. The outer derivative is with respect to `w`, the place of
 
 from __future__ import annotations
 
+import ctypes
 import math
+from collections.abc import Callable
 from typing import Any
 
 from numba import njit
+
+from .. import native_code
 
 WRT = (0,)
 SIZES = {"tiny": 0.1, "dt 1e-4": 1e-4}
@@ -67,3 +71,7 @@ def by_hand(w, dt):  # type: ignore[no-untyped-def]
     rest_dot = (-y_dot - rest * vy_dot) / vy
     end = x + rest * vx
     return 2 * end * (x_dot + rest_dot * vx + rest * vx_dot)
+
+
+def in_cpp() -> Callable[..., Any]:
+    return native_code.derivative("particle", ctypes.c_double)

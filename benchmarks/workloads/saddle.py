@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
+from .. import native_code
+
 WRT = (0,)
 SIZES = {"tiny": 2, "100 starts": 100, "10,000 starts": 10_000}
 CLOSE = 1e-2  # where a slope counts as zero
@@ -89,6 +91,17 @@ def by_hand(starts):  # type: ignore[no-untyped-def]
                 b, d = b + STEP / 4 * d, d - STEP * 2 * d
         starts_bar[i, 0], starts_bar[i, 1], starts_bar[i, 2], starts_bar[i, 3] = a, b, c, d
     return starts_bar
+
+
+def in_cpp() -> Callable[..., Any]:
+    derivative = native_code.derivative("saddle")
+
+    def gradient(starts: Any) -> Any:
+        starts_bar = np.empty_like(starts)
+        derivative(starts, starts.shape[0], starts_bar)
+        return starts_bar
+
+    return gradient
 
 
 def in_jax() -> Callable[..., Any]:
