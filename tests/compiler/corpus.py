@@ -215,6 +215,39 @@ def return_from_nested_loops(x):
 
 
 @program(numbers(5))
+def return_from_an_endless_loop(x):
+    for i in range(5):
+        y = x[i]
+        while True:
+            y = y * 0.9 * x[0]
+            if y < 0.2:
+                if i < 2:
+                    break
+                return y * x[i], y
+            if y > 100:
+                raise ValueError("grows")
+    return x[0], x[1]
+
+
+@program(0.9, 2)
+def endless_loops_behind_a_branch(x, n):
+    if x > 2:
+        while 1:
+            x = x / 3
+            if x < 1:
+                return x
+    else:
+        while True:
+            n += 1
+            while True:
+                x = x * x
+                if x < 0.1:
+                    return n * x
+                if x < 0.8:
+                    break
+
+
+@program(numbers(5))
 def while_with_break_and_continue(x):
     i = 0
     s = 0.5

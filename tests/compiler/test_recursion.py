@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import re
+import threading
 from typing import Any
 
 import numpy as np
 import pytest
 from compiler import corpus_recursion
 from compiler.harness import specialised
+from truth import close
 
+import retrograde as rg
 from retrograde.compiler.options import Options
 
 
@@ -45,3 +49,52 @@ def test_what_a_pullback_would_leave_otherwise_in_its_arguments_is_called_apart(
     # The loop is run again behind a write, so that the marks are not those of the function.
     found = calls(corpus_recursion.marks_left_by_recursion_that_is_squared, (np.ones(3),), "wandering_call_pullback")
     assert sorted(set(found)) == ["wandering_call", "wandering_call_pullback"]
+
+
+def weighed(x, n):
+    if n == 0:
+        return np.sin(x)
+    return x * 0.999 + 0.5 * weighed(x * 0.9999, n - 1) * x
+
+
+def along_even_steps(x, n):
+    return x if n == 0 else 0.5 * along_odd_steps(x * x, n - 1)
+
+
+def along_odd_steps(x, n):
+    return x * along_even_steps(0.9 * x, n - 1)
+
+
+def in_a_thread(function: Any, stack: int) -> Any:
+    """What a function returns, or the error that it raises, in a thread of its own."""
+    found = []
+
+    def run() -> None:
+        try:
+            found.append(function())
+        except Exception as error:
+            found.append(error)
+
+    before = threading.stack_size(stack)
+    thread = threading.Thread(target=run)
+    thread.start()
+    threading.stack_size(before)
+    thread.join()
+    return found[0]
+
+
+@pytest.mark.parametrize("function", [weighed, along_even_steps])
+def test_derivatives_of_recursion_that_is_too_deep_raise_and_those_of_the_next_call_are_right(function):
+    pytest.importorskip("numba")
+    compiled = rg.compile(function, cache=False)
+    wanted = rg.grad(function)(0.7, 100)
+    for stack in (1 << 18, 1 << 22):
+        for _ in range(2):
+            for derivative in (rg.grad(compiled), lambda x, n: rg.hessian(lambda x: compiled(x, n), x)):
+                error = in_a_thread(functools.partial(derivative, 0.7, 10_000_000), stack)
+                assert isinstance(error, RecursionError), error
+                assert "stack" in str(error)
+        close(in_a_thread(lambda: rg.grad(compiled)(0.7, 100), stack), wanted)
+    with pytest.raises(RecursionError):
+        rg.grad(compiled)(0.7, 10_000_000)
+    close(rg.grad(compiled)(0.7, 100), wanted)

@@ -141,6 +141,8 @@ class _Normaliser:
         after: list[ast.stmt] = []
         if returns:
             leave = _at(ast.Break(), s) if outer else self.kept_result(s)
+            if _never_ends(s):
+                return [_assign(broke, False, s)], made, [leave]
             after.append(_at(ast.If(_read(self.returned, s), [leave], []), s))
         if s.orelse:
             after.append(_at(ast.If(_at(ast.UnaryOp(ast.Not(), _read(broke, s)), s), list(s.orelse), []), s))
@@ -193,10 +195,18 @@ def _returns_of(s: ast.AST) -> Iterator[ast.Return]:
             yield from _returns_of(child)
 
 
+def _never_ends(s: ast.stmt) -> bool:
+    """Whether a loop is left by `return` or an error alone."""
+    is_endless = isinstance(s, ast.While) and isinstance(s.test, ast.Constant) and bool(s.test.value)
+    return is_endless and not any(_breaks(x) for x in s.body)
+
+
 def _always_jumps(statements: list[ast.stmt]) -> bool:
     if not statements:
         return False
     last = statements[-1]
-    return isinstance(last, (*JUMPS, ast.Raise)) or (
-        isinstance(last, ast.If) and _always_jumps(last.body) and _always_jumps(last.orelse)
+    return (
+        isinstance(last, (*JUMPS, ast.Raise))
+        or _never_ends(last)
+        or (isinstance(last, ast.If) and _always_jumps(last.body) and _always_jumps(last.orelse))
     )

@@ -13,7 +13,7 @@ from retrograde.compiler.machine.scalars import Unwritable, in_memory, kind, not
 class Calls(Frame):
     def on_Call(self, s: Call) -> None:
         called = self.program.procedures[s.fn]
-        args: list[str] = []
+        args = ["i64 %stack.end"] if self.shared.is_recursive else []
         for x, name in zip(s.args, called.params, strict=True):
             type = called.types[name]
             if not type.is_array:

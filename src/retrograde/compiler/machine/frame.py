@@ -26,6 +26,7 @@ from retrograde.compiler.form import (
 )
 from retrograde.compiler.machine.memory import ALL_ON_STACK, Array, Arrays
 from retrograde.compiler.machine.scalars import Called, Unwritable, kind, nothing
+from retrograde.compiler.machine.stack import ASKED, CHECKED, TOO_DEEP
 from retrograde.compiler.optimise.unsigned import NonNegative
 
 
@@ -38,6 +39,7 @@ class Shared(Protocol):
     abreast: bool
     declared: dict[str, None]
     metadata: list[str]
+    is_recursive: bool
 
     def number(self, error: str, message: str) -> int: ...
 
@@ -200,7 +202,7 @@ class Frame(Arrays):
         self.write(f"br label %{label}")
 
     def text(self) -> str:
-        params: list[str] = []
+        params, begin = self.on_the_stack()
         alone = " noalias" if self.is_main else ""
         for k, (name, type) in enumerate(zip(self.program.params, self.types, strict=True)):
             if not type.is_array:
@@ -223,6 +225,7 @@ class Frame(Arrays):
         return "\n".join(
             [
                 f"{head}({', '.join(params)}) {{",
+                *begin,
                 "  %status = alloca i32",
                 "  store i32 0, ptr %status",
                 *(strides_of(k) for k, t in enumerate(self.types) if t.is_array and self.is_main),
@@ -232,6 +235,14 @@ class Frame(Arrays):
                 "}",
             ]
         )
+
+    def on_the_stack(self) -> tuple[list[str], list[str]]:
+        """The parameter, and the first lines, that keep functions which call themselves within the stack."""
+        if not self.shared.is_recursive:
+            return [], []
+        if self.is_main:
+            return [], [ASKED]
+        return ["i64 %stack.end"], [CHECKED.format(number=self.shared.number(*TOO_DEEP))]
 
     def ending(self) -> list[str]:
         """Where all paths end: give back the memory."""

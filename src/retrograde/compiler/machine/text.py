@@ -12,6 +12,7 @@ from retrograde.compiler.machine.abreast import Function
 from retrograde.compiler.machine.frame import strides_of
 from retrograde.compiler.machine.memory import FREE, allocator_text
 from retrograde.compiler.machine.scalars import Called, Unwritable
+from retrograde.compiler.machine.stack import asking, is_recursive
 
 ERRORS = (
     ("ValueError", "negative dimensions not allowed"),
@@ -64,6 +65,7 @@ class _Text:
         self.declared: dict[str, None] = {}
         self.metadata: list[str] = []
         self.errors = list(ERRORS)
+        self.is_recursive = is_recursive(program)
 
     def number(self, error: str, message: str) -> int:
         if (error, message) not in self.errors:
@@ -75,6 +77,7 @@ class _Text:
         texts = [f.text() for f in functions]
         main = functions[0]
         texts += [allocator_text(*a) for a in sorted(self.allocators)]
+        texts += [asking()] if self.is_recursive else []
         texts += [FREE, *main.declarations(), *_DECLARED, *self.declared, *self.metadata]
         text = "\n".join(texts)
         symbol = f"retrograde.{self.program.name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"
