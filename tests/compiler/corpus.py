@@ -219,7 +219,7 @@ def return_from_an_endless_loop(x):
     for i in range(5):
         y = x[i]
         while True:
-            y = y * 0.9 * x[0]
+            y = y * 0.3 * x[0]
             if y < 0.2:
                 if i < 2:
                     break

@@ -126,7 +126,8 @@ class Trial:
     def slopes_of_bars(self, of: Specialisation) -> Iterator[tuple[int, Any]]:
         """The derivative of each cotangent along `v`: the text of the pullback run with a complex step."""
         which = Which("T", 0)
-        variant = of.variant()
+        # The variant that the pullback has just been computed with: sizes may differ that were taken to be equal.
+        variant = of.variant(of.known({("x", i): a for i, a in enumerate(self.args)}))
         program = variant.program(which)
         pulled = native.load(program.text, program.name, "pullback", None)
         names = dict(pulled.__globals__)
