@@ -26,6 +26,7 @@ from retrograde.compiler.lower.values import (
     InCell,
     Lazy,
     Object,
+    PerhapsBound,
     Range,
     Stale,
 )
@@ -123,6 +124,9 @@ class Expressions(Indexing):
         value = frame.env[name]
         if isinstance(value, InCell):
             return self.read_cell(name, value.cell)
+        if isinstance(value, PerhapsBound):
+            self.guard_bound(name, value.flag)
+            return value.array
         if isinstance(value, Stale):
             raise self.refuse(
                 f"{name} is another name for the array {value.owner}, which is bound to another one meanwhile",
@@ -133,11 +137,15 @@ class Expressions(Indexing):
     def read_cell(self, name: str, cell: str) -> Operand:
         """The value in a cell; where no path may have written it yet, Python's error instead."""
         if cell in self.unbound and cell not in self.frame.surely and name not in self.frame.trusted:
-            message = f"cannot access local variable '{name}' where it is not associated with a value{self.where()}"
-            unbound = self.op("not", self.get(self.unbound[cell]))
-            self.branch(unbound, functools.partial(self.emit, Raise("UnboundLocalError", message)))
+            self.guard_bound(name, self.unbound[cell])
             self.frame.surely.add(cell)
         return self.get(cell)
+
+    def guard_bound(self, name: str, flag: str) -> None:
+        """Raise at run time, as Python does, where no path has bound a name."""
+        message = f"cannot access local variable '{name}' where it is not associated with a value{self.where()}"
+        unbound = self.op("not", self.get(flag))
+        self.branch(unbound, functools.partial(self.emit, Raise("UnboundLocalError", message)))
 
     # Cells whose names meant nothing yet when they were made, and the cells that say whether they do now.
     unbound: dict[str, str]

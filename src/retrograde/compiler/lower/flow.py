@@ -9,6 +9,7 @@ from typing import Any
 
 from retrograde.compiler import ops
 from retrograde.compiler.form import (
+    BOOL,
     INT,
     Add,
     Block,
@@ -32,7 +33,18 @@ from retrograde.compiler.lower import functions
 from retrograde.compiler.lower.builder import NotYetKnown
 from retrograde.compiler.lower.expressions import describe
 from retrograde.compiler.lower.statements import Statements
-from retrograde.compiler.lower.values import NONE, Constant, Enumerated, InCell, Object, Places, Range, Stale, Zipped
+from retrograde.compiler.lower.values import (
+    NONE,
+    Constant,
+    Enumerated,
+    InCell,
+    Object,
+    PerhapsBound,
+    Places,
+    Range,
+    Stale,
+    Zipped,
+)
 
 Seen = Sequence[Sequence[Any]]
 """For each side of a branch the values that names have."""
@@ -115,7 +127,7 @@ class Flow(Statements):
     def joined_arrays(self, made: If, a: Any, b: Any, base: str, seen: Seen) -> str:
         """An array in front of a branch, into which each side copies its own."""
         shapes = self.shape(a), self.shape(b)
-        self.compute_before(made, set(names_in(shapes)))
+        self.compute_before((made.then, made.orelse), set(names_in(shapes)))
         inside = {name for s in walk([made]) for name in defs(s)}
         if len(shapes[0]) != len(shapes[1]) or self.element_type(a) != self.element_type(b):
             raise self.refuse(
@@ -138,14 +150,14 @@ class Flow(Statements):
             self.block = outer
         return array
 
-    def compute_before(self, made: If, names: set[str]) -> None:
-        """Move what computes some names in front of a branch, if that is nothing but sizes and slices."""
-        for block in (made.then, made.orelse):
+    def compute_before(self, blocks: tuple[Block, ...], names: set[str], counter: str = "") -> None:
+        """Move what computes some names in front of a branch or loop, if that is nothing but sizes and slices."""
+        for block in blocks:
             wanted = set(names)
             for s in reversed(block):
                 if wanted & set(defs(s)):
                     wanted |= set(uses(s))
-            later = {name for s in walk(block) for name in defs(s)}
+            later = {counter, *(name for s in walk(block) for name in defs(s))}
             for s in list(block):
                 is_slice = isinstance(s, View) and not any(isinstance(i, str | int) for i in s.index)
                 is_free = is_slice or (isinstance(s, Op) and ops.is_cheap(s.fn))
@@ -187,10 +199,48 @@ class Flow(Statements):
         self.check_test(test, s.test)
         self.frame.env, self.frame.surely = dict(env), set(surely)
         body = self.in_loop(lambda: self.statements(s.body))
+        born = self.born_in_loop(body, s, env)
         self.frame.env = _joined(env, [env, self.frame.env])
         self.frame.surely = surely
         self.emit(While(test, cond[0], body))
         self.close_merge(s, saved)
+        self.frame.env |= born
+
+    def born_in_loop(
+        self, body: Block, node: Any, before: dict[str, Any], counter: str = "", runs: bool = False
+    ) -> dict[str, Any]:
+        """The names that a loop binds to an array, that meant nothing before it and are read after it.
+
+        Each gets an array in front of the loop, into which every iteration copies its own.
+
+        Args:
+            counter: what counts its iterations.
+            runs: it is known to run at least once.
+        """
+        frame = self.frame
+        found: dict[str, Any] = {}
+        for name in sorted(node.assigned & node.wanted - frame.cells.keys() - frame.slots.keys() - frame.fixed):
+            value = frame.env.get(name)
+            if name in before or not self.is_array_name(value):
+                continue
+            shape = self.shape(value)
+            self.compute_before((body,), set(names_in(shape)), counter)
+            if {counter, *(n for s in walk(body) for n in defs(s))} & set(names_in(shape)):
+                raise self.refuse(
+                    f"{name} is bound to an array in a loop, whose size may change with it, and read after it",
+                    f"{name} = np.empty(shape) before it, and {name}[:] = … inside",
+                )
+            array = self.alloc(name, shape, self.element_type(value))
+            if self.is_seen(value, [*(v for n, v in frame.env.items() if n != name), *self.seen_outside()]):
+                self.note_detached(array, value)
+            flag = "" if runs else self.new_cell(f"{name}_is_bound", BOOL, False)
+            outer, self.block = self.block, body
+            self.nest(shape, functools.partial(self.copy_element, array, value))
+            if flag:
+                self.emit(Set(flag, True))
+            self.block = outer
+            found[name] = PerhapsBound(array, flag) if flag else array
+        return found
 
     def check_test(self, test: Block, node: ast.expr) -> None:
         """Refuse a test that writes into arrays that are not its own."""
@@ -216,7 +266,7 @@ class Flow(Statements):
         saved = self.open_merge(s)
         env, surely = dict(self.frame.env), set(self.frame.surely)
         if getattr(s, "broke", ""):
-            self.for_with_break(s, high, item)
+            born = self.for_with_break(s, high, item, env)
         else:
             var = self.program.new(s.target.id if isinstance(s.target, ast.Name) else "k", INT)
 
@@ -225,10 +275,14 @@ class Flow(Statements):
                 self.statements(s.body)
 
             parallel = isinstance(items, Range) and items.parallel
-            self.emit(For(var, low, high, self.in_loop(body), parallel=parallel))
+            made = self.in_loop(body)
+            runs = not isinstance(low, str) and not isinstance(high, str) and low < high
+            born = {} if parallel else self.born_in_loop(made, s, env, var, runs)
+            self.emit(For(var, low, high, made, parallel=parallel))
         self.frame.surely = surely
         self.frame.env = _joined(env, [env, self.frame.env])
         self.close_merge(s, saved)
+        self.frame.env |= born
 
     def iteration(self, items: Any, node: ast.expr) -> tuple[Operand, Any]:
         """How often a loop runs, and what its target is bound to in iteration k, counted from 0."""
@@ -261,8 +315,8 @@ class Flow(Statements):
             k = self.op("//", k, n)
         return (k, *reversed(places))
 
-    def for_with_break(self, s: Any, count: Operand, item: Any) -> None:
-        """A loop that may be left early: a `while` that counts."""
+    def for_with_break(self, s: Any, count: Operand, item: Any, env: dict[str, Any]) -> dict[str, Any]:
+        """A loop that may be left early: a `while` that counts. Returns the arrays that are born in it."""
         counter = self.new_cell("k", INT, 0)
         broke = self.frame.cells[s.broke]
         going: list[Operand] = []
@@ -278,7 +332,10 @@ class Flow(Statements):
             self.statements(s.body)
 
         tested = self.inside(test)
-        self.emit(While(tested, going[0], self.in_loop(body)))
+        made = self.in_loop(body)
+        born = self.born_in_loop(made, s, env)
+        self.emit(While(tested, going[0], made))
+        return born
 
     def unroll(self, s: Any, items: tuple[Any, ...]) -> None:
         """A loop over a tuple: its body once for each member."""

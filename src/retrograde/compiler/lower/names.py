@@ -25,6 +25,7 @@ from retrograde.compiler.lower.values import (
     InCell,
     Lazy,
     Object,
+    PerhapsBound,
     Stale,
 )
 
@@ -153,7 +154,7 @@ class Names(Expressions):
     def touches(self, value: Any, slot: str) -> bool:
         if isinstance(value, tuple):
             return any(self.touches(v, slot) for v in value)
-        if isinstance(value, Bound):
+        if isinstance(value, Bound | PerhapsBound):
             return self.touches(value.array, slot)
         if isinstance(value, Closure):
             if value.frame in self.frames:
@@ -187,6 +188,11 @@ class Names(Expressions):
                 continue
             if name in frame.slots or isinstance(value, Stale):
                 continue
+            if isinstance(value, PerhapsBound):
+                raise self.refuse(
+                    f"{name} is bound to an array in a loop that may not run, and again in a loop or branch",
+                    f"{name} = np.empty(shape) before both, and {name}[:] = … inside",
+                )
             if isinstance(value, tuple | Object):
                 frame.fixed = frame.fixed | {name}
             elif self.is_array_name(value):

@@ -40,6 +40,14 @@ class Stale:
 
 
 @dataclass(frozen=True, slots=True)
+class PerhapsBound:
+    """The array of a name that is bound in a loop alone, and the cell that says whether the loop ever ran."""
+
+    array: str
+    flag: str
+
+
+@dataclass(frozen=True, slots=True)
 class Range:
     """`range(low, high, step)`, or `prange`."""
 
