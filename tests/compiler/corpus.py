@@ -247,6 +247,35 @@ def endless_loops_behind_a_branch(x, n):
                     break
 
 
+@program(numbers(5), 3)
+def arrays_born_in_loops(x, n):
+    total = 0.0
+    for k in range(n):
+        for i in range(3):
+            y = np.sin(x * i) * x[k]
+            part = x[1:4]
+        total += y[1] * np.sum(y) + part[0]
+    while n < 6:
+        n += 1
+        z = x[::2] * n
+        w = np.zeros((len(x), 2))
+        for j in range(len(x)):
+            w[j] = x[j] * x[:2]
+    y[0] += 2.0 * total
+    return y * total, z * z[0] + part[0], w[1]
+
+
+@program(numbers(5))
+def array_born_in_a_loop_that_is_left(x):
+    for v in x:
+        y = x * v
+        if y[0] > 0.8:
+            break
+    else:
+        y = x + 1.0
+    return np.sum(y * y)
+
+
 @program(numbers(5))
 def while_with_break_and_continue(x):
     i = 0

@@ -162,11 +162,20 @@ def y_or(x):
     return x
 
 
-@refused("y is bound to an array inside a loop or branch and read after it", "y", X)
-def array_born_in_a_loop(x):
+@refused("y is bound to an array in a loop, whose size may change with it", "for i in range(3)", X)
+def array_born_in_a_loop_with_a_size_of_its_own(x):
+    for i in range(3):
+        y = x[i:] * 2.0
+    return np.sum(y)
+
+
+@refused("an array that shares its memory with another one here", "for i in range(3)", X)
+def array_born_in_a_loop_that_is_written_by_another_name(x):
     for i in range(3):
         y = x * i
-    return np.sum(y)
+        z = y
+    z[0] = 1.0
+    return np.sum(y) * z[0]
 
 
 @refused("y is bound to an array inside a loop or branch and read after it", "y", X)
@@ -502,6 +511,29 @@ def test_a_name_that_was_not_bound_on_the_path_taken_raises_pythons_error():
     for n, name in ((0, "y"), (3, "z")):
         with pytest.raises(UnboundLocalError, match=f"'{name}'"):
             run(2.0, n, 1.0)
+
+
+def born_in_loops(x, n, m):
+    for i in range(n):
+        y = x * i
+    for i in range(m):
+        if m > 1:
+            y = x + i
+        y = y + 1.0
+    return np.sum(y)
+
+
+def test_an_array_that_no_loop_has_bound_is_an_unbound_name():
+    x = np.array([0.5, 1.5])
+    of = specialised(born_in_loops, (x, 1, 1))
+    run = of.native(of.variant(), Which("T", 0))
+    for n, m in ((1, 0), (2, 1), (3, 2), (0, 2)):
+        x_bar = np.zeros(2)
+        run(x, n, m, x_bar, 1.0)
+        np.testing.assert_array_equal(x_bar, (n - 1) * np.ones(2) if m < 2 else np.ones(2))
+    for n, m in ((0, 0), (0, 1)):
+        with pytest.raises(UnboundLocalError, match="'y'"):
+            run(x, n, m, np.zeros(2), 1.0)
 
 
 def diagonal_written(x):

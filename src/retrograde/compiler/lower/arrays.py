@@ -186,7 +186,7 @@ class Arrays(Builder):
                     self.at = at
                     raise self.refuse(
                         "an array that shares its memory with another one here (a diagonal, a transpose, parts of a "
-                        "complex array, or what a branch chose) is written into, or the other one is",
+                        "complex array, or what a branch or loop chose) is written into, or the other one is",
                         "….copy()",
                     )
                 self.attached.add(at)

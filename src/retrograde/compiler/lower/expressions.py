@@ -147,7 +147,7 @@ class Expressions(Indexing):
         unbound = self.op("not", self.get(flag))
         self.branch(unbound, functools.partial(self.emit, Raise("UnboundLocalError", message)))
 
-    # Cells whose names meant nothing yet when they were made, and the cells that say whether they do now.
+    # Cells and slots whose names meant nothing yet when they were made, and the cells that say whether they do now.
     unbound: dict[str, str]
 
     def unbound_name(self, name: str) -> Exception:

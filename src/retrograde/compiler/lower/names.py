@@ -143,6 +143,8 @@ class Names(Expressions):
         value = self.safe_from(slot, value)
         self.make_stale(slot, name)
         self.nest(self.shape(slot), lambda index: self.store(slot, index, self.element(value, index)))
+        if slot in self.unbound:
+            self.emit(Set(self.unbound[slot], True))
         self.frame.env[name] = slot
 
     def make_stale(self, slot: str, owner: str) -> None:
@@ -188,14 +190,9 @@ class Names(Expressions):
                 continue
             if name in frame.slots or isinstance(value, Stale):
                 continue
-            if isinstance(value, PerhapsBound):
-                raise self.refuse(
-                    f"{name} is bound to an array in a loop that may not run, and again in a loop or branch",
-                    f"{name} = np.empty(shape) before both, and {name}[:] = … inside",
-                )
             if isinstance(value, tuple | Object):
                 frame.fixed = frame.fixed | {name}
-            elif self.is_array_name(value):
+            elif self.is_array_name(value) or isinstance(value, PerhapsBound):
                 self.make_slot(name, value, None if isinstance(node, ast.If) else node.wanted)
             elif value is not None or self.key_of(name, node) not in self.array_names:
                 self.make_cell(name, value, node)
@@ -212,7 +209,7 @@ class Names(Expressions):
         cells, slots, fixed = saved
         for name in sorted(node.assigned):
             if name in frame.slots:
-                frame.env[name] = frame.slots[name]
+                frame.env[name] = self.in_slot(frame.slots[name])
             elif name in cells:
                 frame.env[name] = InCell(frame.cells[name])
             elif name in frame.cells:
@@ -246,12 +243,18 @@ class Names(Expressions):
     # Names that were first thought to be scalars: by the places where they would get their cells.
     array_names: set[Any]
 
-    def make_slot(self, name: str, value: str, wanted: frozenset[str] | None) -> None:
+    def make_slot(self, name: str, value: str | PerhapsBound, wanted: frozenset[str] | None) -> None:
         self.frame.env.pop(name)
-        if self.root(value) != value or self.is_reachable(value, wanted):
-            slot = self.copied(value, name)
-            self.borrowed.append((slot, self.root(value), name, self.at))
+        array = value.array if isinstance(value, PerhapsBound) else value
+        if self.root(array) != array or self.is_reachable(array, wanted):
+            slot = self.copied(array, name)
+            self.borrowed.append((slot, self.root(array), name, self.at))
         else:
-            slot = value  # nobody else knows it
+            slot = array  # nobody else knows it
+        if isinstance(value, PerhapsBound):
+            self.unbound[slot] = value.flag
         self.frame.slots[name] = slot
-        self.frame.env[name] = slot
+        self.frame.env[name] = self.in_slot(slot)
+
+    def in_slot(self, slot: str) -> str | PerhapsBound:
+        return PerhapsBound(slot, self.unbound[slot]) if slot in self.unbound else slot
