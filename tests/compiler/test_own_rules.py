@@ -132,6 +132,46 @@ def test_a_pullback_is_all_that_a_gradient_in_one_number_needs():
     assert bridge.t([0.8], [1.0], ()) == [pytest.approx(1.76)]
 
 
+@primitive
+def swung(x):
+    return np.sin(x) * x
+
+
+swung.defpullback(lambda y, x: lambda y_bar: (y_bar * (y / x + np.cos(x) * x),))
+
+
+@primitive
+def mixed(a, w, n):
+    return np.sum(a * w) * n, a * w
+
+
+mixed.defpullback(weighted_pullback)
+
+
+def of_pullbacks_alone(x, w):
+    s, v = mixed(x, w, 2)
+    for i in range(len(x)):
+        t, v = mixed(v * 0.5, swung(x[i] * s), i)
+        s += swung(t)
+    return s + np.sum(swung(v[1:] * v[:-1]))
+
+
+def test_what_has_a_pullback_alone_has_its_adjoint_for_a_pushforward():
+    check(of_pullbacks_alone, (X, 0.4))
+
+
+def test_hessians_of_what_has_a_pullback_alone_are_those_of_the_eager_engine():
+    pytest.importorskip("numba")
+    compiled = compile(of_pullbacks_alone, cache=False)
+
+    def of(function):
+        return lambda x: function(x, 0.4)
+
+    want = hessian(of(of_pullbacks_alone), X, mode="reverse")
+    np.testing.assert_allclose(hessian(of(compiled), X, mode="reverse"), want, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(hessian(of(compiled), X), want, rtol=1e-11, atol=1e-12)
+
+
 def test_a_pullback_of_the_wrong_number_of_cotangents_is_refused():
     def product(x):
         return wrong_count(x, 2.0)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +27,6 @@ from retrograde.compiler.options import Options
 from retrograde.compiler.pullback import pullback_program
 from retrograde.compiler.segments import in_segments
 from retrograde.compiler.tangent import program_along_one, tangent_program
-from retrograde.errors import MissingRuleError
 
 if TYPE_CHECKING:
     from retrograde.compiler.variant import Wanted
@@ -80,9 +78,8 @@ def pullback(j0: Derivative, options: Options, wanted: Wanted = None) -> Derivat
     name = f"{program.name}_pullback"
     made = None
     if options.single and _is_along_one_number(program, [p for _, p in inputs]):
-        with suppress(MissingRuleError):  # a user's own function may have a pullback and no pushforward
-            made = program_along_one(j0.program, inputs[0][1], name, options.careful, options.passes)
-            tidy(made, options.passes)
+        made = program_along_one(j0.program, inputs[0][1], name, options.careful, options.passes)
+        tidy(made, options.passes)
     if made is None:
         made = pullback_program(program, [p for _, p in inputs], name, options)
     arrays = [("x_bar", i) for i, p in inputs if program.types[p].is_array]
@@ -99,9 +96,11 @@ def pullback(j0: Derivative, options: Options, wanted: Wanted = None) -> Derivat
 
 
 def _is_along_one_number(program: Program, inputs: list[str]) -> bool:
-    """Whether one real number is differentiated, and all results are numbers."""
+    """Whether one real number is differentiated, all results are numbers, and all that is called has a pushforward."""
     types = result_types(program)
     if len(inputs) != 1 or any(t.is_array for t in types):
+        return False
+    if any(p.rule is not None and p.rule.function._own_rule().pushforward is None for p in program.with_called()):
         return False
     type = program.types[inputs[0]]
     return not type.is_array and type.kind == "f" and {t for t in types if t.is_inexact} == {type}

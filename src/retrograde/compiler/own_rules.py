@@ -1,7 +1,8 @@
 """The derivatives that a user gave a function, as programs: his formulas are lowered as his functions are.
 
 The function itself is a procedure. Its pullback runs it once more, and then what the user's pullback says of its
-arguments and result; its pushforward likewise. Both are programs of the form, with derivatives of their own.
+arguments and result; its pushforward likewise. Both are programs of the form, with derivatives of their own. Where he
+gave no pushforward, it is what is adjoint to his pullback.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from retrograde.compiler.arguments import flat_types
-from retrograde.compiler.form import Alloc, Call, Op, Operand, Program, Return, Type
+from retrograde.compiler.form import Alloc, Call, Op, Operand, Program, Return, Type, zero_of
 from retrograde.compiler.lower.arrays import Arrays
 from retrograde.compiler.lower.builder import Builder
 from retrograde.compiler.lower.formulas import Formulas
@@ -73,12 +74,14 @@ def pushforward(caller: Program, fn: str, careful: bool) -> Program:
     """The program (arguments, tangents of the inexact ones) → (results, tangents of the inexact ones)."""
     write = _Writer(caller, fn, f"{fn}_pushforward", careful)
     rule, program = write.rule, write.program
-    if rule.pushforward is None:
+    if rule.pushforward is None and rule.pullback is None:
         raise rule.missing("pushforward")
     dots: dict[str, Operand] = {}
     for p in write.params:
         is_inexact = program.types[p].is_inexact
         dots[p] = write.param(f"{p}_dot", program.types[p]) if is_inexact else write.zero_like(p)
+    if rule.pushforward is None:
+        return write.returned([*write.outs, *_transposed(write, caller, fn, dots, careful)])
     along = [_mapped(arg, dots) for arg in write.arguments()]
     found = write.formulas.derived(rule.pushforward, (write.result(write.outs), *write.arguments()), along)
     is_one = isinstance(write.given.structure, Type)
@@ -90,6 +93,53 @@ def pushforward(caller: Program, fn: str, careful: bool) -> Program:
         )
     tangents = [write.tangent(o, dot) for o, dot in zip(write.outs, flat, strict=True) if program.types[o].is_inexact]
     return write.returned([*write.outs, *tangents])
+
+
+def _transposed(write: _Writer, caller: Program, fn: str, dots: dict[str, Operand], careful: bool) -> list[str]:
+    """The tangents of the results, by the pullback of the pullback.
+
+    The pullback x̄ = Jᵀ ȳ is linear in ȳ. So what pulls ẋ for x̄ back to ȳ, wherever ȳ is, is J ẋ.
+    """
+    from retrograde.compiler.optimise import tidy
+    from retrograde.compiler.options import Options
+    from retrograde.compiler.reverse import Reverse  # which calls for the pullbacks of this file
+
+    procedures, program, formulas = caller.procedures, write.program, write.formulas
+    name = f"{fn}_pullback"
+    if name not in procedures:
+        procedures[name] = pullback(caller, fn, careful)
+    types = program.types
+    inputs = [p for p in write.params if types[p].is_inexact]
+    arrays = [p for p in inputs if types[p].is_array]
+    outs = [o for o in write.outs if types[o].is_inexact]
+    first = len(write.params)
+    transposed = f"{name}_transposed"
+    if transposed not in procedures:
+        made = caller.procedure(transposed, name, procedures[name].effects)
+        x_bars, y_bars = made.params[first : first + len(arrays)], made.params[first + len(arrays) :]
+        shadowed = len(x_bars) + sum(made.types[b].is_array for b in y_bars)
+        made.effects |= set(range(len(made.params), len(made.params) + shadowed))
+        made.adds = frozenset()
+        Reverse(made, [*x_bars, *y_bars], Options(careful=careful)).build()
+        tidy(made)
+
+    def zeros(like: str) -> str:
+        return formulas.alloc(f"{like}_bar", program.dims[like], types[like].element, zero=True)
+
+    x_bars = [zeros(p) for p in arrays]
+    y_bars: list[Operand] = [zeros(o) if types[o].is_array else zero_of(types[o]) for o in outs]
+    seeds: list[Operand] = [formulas.copied(dots[p]) for p in arrays]
+    y_dots = {o: zeros(o) for o in outs if types[o].is_array}
+    numbers = [o for o in write.outs if not types[o].is_array]
+    of_results = [zero_of(types[o]) for o in numbers if types[o].is_inexact]
+    of_results += [dots[p] for p in inputs if not types[p].is_array]
+    idle = [program.new("value", type) for type in procedures[name].result_types()]
+    y_dots |= {o: program.new(f"{o}_dot", types[o]) for o in outs if not types[o].is_array}
+    found = [y_dots[o] for o in outs if not types[o].is_array]
+    array_dots = [y_dots[o] for o in outs if types[o].is_array]
+    args = (*write.params, *x_bars, *y_bars, *seeds, *array_dots, *of_results)
+    formulas.emit(Call((*idle, *found), transposed, args))
+    return [y_dots[o] for o in outs]
 
 
 class _Writer:
