@@ -134,10 +134,10 @@ def test_a_pullback_is_all_that_a_gradient_in_one_number_needs():
 
 @primitive
 def swung(x):
-    return np.sin(x) * x
+    return np.exp(np.sin(x))
 
 
-swung.defpullback(lambda y, x: lambda y_bar: (y_bar * (y / x + np.cos(x) * x),))
+swung.defpullback(lambda y, x: lambda y_bar: (y_bar * (y * np.cos(x)),))
 
 
 @primitive
@@ -162,14 +162,17 @@ def test_what_has_a_pullback_alone_has_its_adjoint_for_a_pushforward():
 
 def test_hessians_of_what_has_a_pullback_alone_are_those_of_the_eager_engine():
     pytest.importorskip("numba")
-    compiled = compile(of_pullbacks_alone, cache=False)
 
-    def of(function):
-        return lambda x: function(x, 0.4)
+    def chained(x):
+        s = 0.3
+        for i in range(len(x)):
+            s += swung(x[i] * s) * x[i]
+        return s
 
-    want = hessian(of(of_pullbacks_alone), X, mode="reverse")
-    np.testing.assert_allclose(hessian(of(compiled), X, mode="reverse"), want, rtol=1e-11, atol=1e-12)
-    np.testing.assert_allclose(hessian(of(compiled), X), want, rtol=1e-11, atol=1e-12)
+    compiled = compile(chained, cache=False)
+    want = hessian(chained, X, mode="reverse")
+    np.testing.assert_allclose(hessian(compiled, X, mode="reverse"), want, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(hessian(compiled, X), want, rtol=1e-11, atol=1e-12)
 
 
 def test_a_pullback_of_the_wrong_number_of_cotangents_is_refused():

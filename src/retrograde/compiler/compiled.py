@@ -37,6 +37,7 @@ def compile(
     vectormath: bool = True,
     cache: bool = True,
     checkpoint: bool | int = False,
+    boundscheck: bool = False,
 ) -> Any:
     """The function `f` with native code behind its value and all its derivatives.
 
@@ -50,6 +51,8 @@ def compile(
         cache: keep what is compiled on disk, for other processes and later days.
         checkpoint: keep the state of long loops at few of their steps only, and run the others again for a gradient, in
             segments of so many steps; True for the square root of the number of steps.
+        boundscheck: raise IndexError where an index lies outside of its axis, in the value and in derivatives. Without
+            it that is only looked for where it costs nothing, and memory beyond an array may be read and written.
 
     Returns:
         A `Compiled`. Called like `f`, it gives what numba's own code of `f` gives, and writes into its arguments as
@@ -60,7 +63,7 @@ def compile(
         LanguageError: (at the first call with arguments of new types) `f` has something that is not in the language.
         MissingExtraError: (at the first call) numba is not installed.
     """
-    settings = Settings(fastmath, parallel, vectormath, cache, checkpoint)
+    settings = Settings(fastmath, parallel, vectormath, cache, checkpoint, boundscheck)
     if f is None:
         return functools.partial(_compiled, settings=settings)
     return _compiled(f, settings)

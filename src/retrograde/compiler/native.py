@@ -157,7 +157,13 @@ def primal_dispatcher(function: types.FunctionType, settings: Settings, key: str
     if "scipy.special" in sys.modules:
         teach_special()
     teach_complex_dtype(numba())
-    made = jitted(function, numba().njit(fastmath=settings.fastmath, parallel=settings.parallel))
+    # None leaves it to the environment.
+    options = {
+        "fastmath": settings.fastmath,
+        "parallel": settings.parallel,
+        "boundscheck": settings.boundscheck or None,
+    }
+    made = jitted(function, numba().njit(**options))
     if key is not None:
         _keep(made, kept.key_of(key, repr(settings)))
     return Guarded(made, function.__name__)

@@ -197,8 +197,9 @@ def _returns_of(s: ast.AST) -> Iterator[ast.Return]:
 
 def _never_ends(s: ast.stmt) -> bool:
     """Whether a loop is left by `return` or an error alone."""
-    is_endless = isinstance(s, ast.While) and isinstance(s.test, ast.Constant) and bool(s.test.value)
-    return is_endless and not any(_breaks(x) for x in s.body)
+    if not isinstance(s, ast.While) or not isinstance(s.test, ast.Constant) or not s.test.value:
+        return False
+    return not any(_breaks(x) for x in s.body)
 
 
 def _always_jumps(statements: list[ast.stmt]) -> bool:

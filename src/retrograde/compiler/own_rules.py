@@ -116,11 +116,11 @@ def _transposed(write: _Writer, caller: Program, fn: str, dots: dict[str, Operan
     transposed = f"{name}_transposed"
     if transposed not in procedures:
         made = caller.procedure(transposed, name, procedures[name].effects)
-        x_bars, y_bars = made.params[first : first + len(arrays)], made.params[first + len(arrays) :]
-        shadowed = len(x_bars) + sum(made.types[b].is_array for b in y_bars)
+        bars = made.params[first:]
+        shadowed = sum(made.types[bar].is_array for bar in bars)
         made.effects |= set(range(len(made.params), len(made.params) + shadowed))
         made.adds = frozenset()
-        Reverse(made, [*x_bars, *y_bars], Options(careful=careful)).build()
+        Reverse(made, bars, Options(careful=careful)).build()
         tidy(made)
 
     def zeros(like: str) -> str:

@@ -17,6 +17,7 @@ class Settings:
         vectormath: elementary functions and sums that a loop can vectorise, in derivative programs.
         cache: keep programs and numba's code of them on disk.
         checkpoint: the length of the segments of long loops (see segments.py); True for a root of the whole.
+        boundscheck: compare every index with the length of its axis.
     """
 
     fastmath: bool = False
@@ -24,6 +25,7 @@ class Settings:
     vectormath: bool = True
     cache: bool = True
     checkpoint: bool | int = False
+    boundscheck: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.checkpoint, int) or self.checkpoint < 0:

@@ -108,7 +108,7 @@ class Specialisation:
     def _lower(self, known: Known) -> Lowered:
         from retrograde.compiler.lower.function import lower_function
 
-        return lower_function(self.source, self.arguments, known)
+        return lower_function(self.source, self.arguments, known, checks_indices=self.settings.boundscheck)
 
     def program(self, which: Which) -> Finished:
         return self.variant().program(which)

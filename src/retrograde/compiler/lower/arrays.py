@@ -154,9 +154,8 @@ class Arrays(Builder):
 
     # What is a copy here and a view in NumPy: (copy, original, place of the call, the first write that matters).
     detachments: list[tuple[str, str, At | None, int]]
-    # The buffers that are written into, in the order of the source; and how many were when the outermost loop began.
+    # The buffers that are written into, in the order of the source.
     writes: list[str]
-    before_loop: int | None
     # The places of calls whose results must be views, as something is written into them or the original.
     attached: set[At | None]
 

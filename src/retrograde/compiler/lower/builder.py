@@ -68,6 +68,10 @@ class Builder:
 
     # Whether formulas of rules are lowered, which are never run as they stand.
     is_derived = False
+    # Whether the user wants every index to be compared with the length of its axis.
+    checks_indices = False
+    # How many writes there were when the outermost loop began; None outside of loops.
+    before_loop: int | None = None
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -77,7 +81,8 @@ class Builder:
         self.equal: set[tuple[Operand, Operand]] = set()
         self.parents: dict[str, str] = {}
         self.known = NOTHING
-        self.long_enough: set[tuple[Operand, int]] = set()  # axes that reach at least to a bound, as guards have found
+        # Axes that reach at least to a bound, or in which an index lies, as guards have found.
+        self.long_enough: set[tuple[Operand, Operand]] = set()
 
     # --- places --------------------------------------------------------------------------------------------------
 
@@ -301,6 +306,29 @@ class Builder:
         is_short = self.op("<", size, bound)
         self.branch(is_short, lambda: self.emit(Raise("ValueError", f"{SHORT}{self.where()}")))
         self.long_enough |= {(size, n) for n in range(bound + 1)}
+
+    def guard_index(self, index: Operand, size: Operand) -> None:
+        """Raise at run time where an integer is no place of an axis.
+
+        numba does not look, so what is always compared is what costs nothing: numbers in the text, outside of loops.
+        """
+        is_free = not isinstance(index, str) and self.before_loop is None
+        if self.is_derived or not (is_free or self.checks_indices):
+            return
+        bound = index if isinstance(index, str) else index + 1 if index >= 0 else -index
+        if (size, bound) in self.long_enough:
+            return
+        is_outside = self.op("<", size, bound)
+        if isinstance(index, str):
+            before = self.op("<", index, self.op("neg", size))
+            is_outside = self.op("or", before, self.op("<=", size, index))
+        what = "index" if isinstance(index, str) else f"index {index}"
+        error = Raise("IndexError", f"{what} is out of bounds{self.where()}")
+        if is_outside is True:
+            self.emit(error)
+        elif is_outside is not False:
+            self.branch(is_outside, lambda: self.emit(error))
+        self.long_enough.add((size, bound))
 
     def guard_not_zero(self, n: Operand, kind: str, message: str) -> None:
         """Raise at run time where an integer is zero: derivative programs divide without a word."""

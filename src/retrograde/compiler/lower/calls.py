@@ -38,7 +38,6 @@ class Calls(Flow):
         self.detachments = []
         self.writes = []
         self.wanted_result = []
-        self.before_loop = None
         self.attached = set()
 
     # The functions that are called, in the order of their first call.

@@ -220,7 +220,7 @@ class Flow(Statements):
         frame = self.frame
         found: dict[str, Any] = {}
         for name in sorted(node.assigned & node.wanted - frame.cells.keys() - frame.slots.keys() - frame.fixed):
-            value = frame.env.get(name)
+            value: Any = frame.env.get(name)
             if name in before or not self.is_array_name(value):
                 continue
             shape = self.shape(value)

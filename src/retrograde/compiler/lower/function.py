@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,6 +57,7 @@ def lower_function(
     arguments: dict[str, Any],
     known: Known = NOTHING,
     procedures: dict[Any, Procedure] | None = None,
+    checks_indices: bool = False,
 ) -> Lowered:
     """The program of a function.
 
@@ -64,10 +66,11 @@ def lower_function(
         arguments: for each parameter its type, a tuple of these, or a `Constant`.
         known: what is known of the shapes.
         procedures: the functions that call themselves, as far as they are known.
+        checks_indices: compare every index with the length of its axis.
     """
     found = Findings(procedures={} if procedures is None else procedures)
     for _ in range(MOST_ATTEMPTS):
-        lower = _Lower(source, arguments, known, found)
+        lower = _Lower(source, arguments, known, found, checks_indices)
         try:
             return lower.lowered()
         except Restart:
@@ -101,12 +104,14 @@ class _Lower(Procedures):
         arguments: dict[str, Any],
         known: Known,
         found: Findings,
+        checks_indices: bool,
     ) -> None:
         super().__init__(Program(source.name, [], RESERVED))
         self.hints, self.array_names, self.attached = found.hints, found.array_names, found.attached
         self.wanted_result = found.result
         self.procedures = found.procedures
-        self.lower = lower_function
+        self.checks_indices = checks_indices
+        self.lower = functools.partial(lower_function, checks_indices=checks_indices)
         self.arguments = arguments
         self.known = known
         self.own = source

@@ -18,6 +18,7 @@ class Indexing(Arrays):
         items = self.completed(value, items)
         if any(self.is_array(i) for i in items):
             return self.gather(value, items)
+        self.guard_indices(items, self.shape(value))
         if isinstance(value, Lazy):
             if not any(isinstance(i, Slice) or i is None for i in items):
                 return value.element(self.nonnegative(items, value.shape))
@@ -25,6 +26,14 @@ class Indexing(Arrays):
         if not any(isinstance(i, Slice) or i is None for i in items):
             return self.load(value, tuple(items))
         return self.view(value, tuple(items))
+
+    def guard_indices(self, items: list[Any], shape: tuple[Operand, ...]) -> None:
+        """Compare the integers of a subscript with the axes that they are for."""
+        sizes = iter(shape)
+        for i in items:
+            size = None if i is None else next(sizes)
+            if i is not None and not isinstance(i, Slice):
+                self.guard_index(i, size)
 
     def nonnegative(self, items: list[Any], shape: tuple[Operand, ...]) -> Index:
         """Integers that count from the front."""
@@ -118,6 +127,7 @@ class Indexing(Arrays):
                     places.append(index[axis])
                 elif axis < first + len(advanced):
                     i = self.element(items[axis], within)
+                    self.guard_index(i, shape[axis])
                     places.append(i if isinstance(value, str) else self.nonnegative([i], (shape[axis],))[0])
                 else:
                     places.append(index[axis - len(advanced) + len(inner)])
@@ -209,6 +219,7 @@ class Indexing(Arrays):
         items = self.completed(array, items)
         if any(self.is_array(i) for i in items):
             return self.scatter(array, items, value, fn)
+        self.guard_indices(items, self.shape(array))
         if not any(isinstance(i, Slice) or i is None for i in items):
             if self.is_array(value):
                 raise self.refuse("an array assigned to one element", "x[i, :] = row")
