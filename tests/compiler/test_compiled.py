@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 import sys
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from truth import close, differences
 
 import retrograde as rg
 from retrograde import InputError, MutationError
+from retrograde.compiler import native
 from retrograde.compiler.compiled import Compiled
 
 numba = pytest.importorskip("numba")
@@ -395,3 +397,35 @@ def test_integers_that_may_not_be_zero_raise_in_derivatives_as_in_the_value(func
         rg.gradient(compiled, x, 0)
     with pytest.raises(kind):
         rg.jvp(lambda x: compiled(x, 0), (x,), (x,))
+
+
+def solved_for_a_text(a):
+    return np.linalg.solve(a, "b")
+
+
+def two_dtypes(x):
+    y = x
+    if x[0] > 0.0:
+        y = x.astype(np.float32)
+    return y
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (
+            solved_for_a_text,
+            r"No implementation of function solve found for signature: solve\(array\(float64, 2d, C\), .*\): "
+            r"np.linalg.solve\(\) only supported for array types \(line \d+ of test_compiled.py\)",
+        ),
+        (
+            two_dtypes,
+            r"Cannot unify array\(float64, 2d, C\) and array\(float32, 2d, C\) for y \(line \d+ of test_compiled.py\)",
+        ),
+    ],
+)
+def test_an_error_of_numbas_is_told_by_its_reason_and_the_users_line(function, says):
+    with pytest.raises(numba.core.errors.TypingError) as caught:
+        numba.njit(function)(np.eye(2))
+    text = str(native.explained(caught.value, function.__name__))
+    assert re.search(f"numba cannot compile {function.__name__}: {says}", text)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import linecache
+import os
+import re
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -234,8 +236,27 @@ class CompilationError(InputError):
 
 
 def explained(error: Exception, name: str) -> Exception:
-    """An error of numba's compiler in our words."""
-    first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    """An error of numba's compiler in our words: what it is about, the reason, and the user's line."""
     return CompilationError(
-        f"numba cannot compile {name}: {first.strip()}", "njit(f)(…) shows all that numba has to say"
+        f"numba cannot compile {name}: {_reason(str(error)) or type(error).__name__}",
+        "njit(f)(…) shows all that numba has to say",
     )
+
+
+def _reason(text: str) -> str:
+    """What matters of a message of numba's, which says on many lines where in its own passes it was found."""
+    text = re.sub(r"Function\(<\w+ '?([\w.]+)[^>]*>\)", r"\1", text)
+    text = re.sub(r"'(\w+)\.\d+', defined at .+ \(\d+\)", r"\1", text)
+    lines = [line.strip() for line in text.splitlines()]
+    facts = [line for line in lines if line and not line.startswith("Failed in ")]
+    if not facts:
+        return ""
+    fact = facts[0]
+    if fact.endswith("signature:"):
+        fact = " ".join([fact, *(line.removeprefix(">>>").strip() for line in facts[1:2])])
+    causes = re.findall(r"raised a specific error:\s+\w+: *(.+)", text)
+    if causes:
+        fact = f"{fact}: {causes[-1].strip()}"
+    own = [m for m in re.finditer(r'File "([^"]+)", line (\d+)', text) if "numba/" not in m[1].replace("\\", "/")]
+    where = f" (line {own[-1][2]} of {os.path.basename(own[-1][1])})" if own else ""
+    return fact + where
