@@ -260,6 +260,29 @@ def hermitian_matrices(a):
     return np.sum(factor.real) * np.abs(factor[2, 0]), values, np.abs(vectors[0, 1])
 
 
+@program(plane(3, 2))
+def complex_singular_values(a):
+    u, s, v = np.linalg.svd(a, full_matrices=False)
+    return np.sum(s**2) * s[1], np.abs(u[:, 0]), np.abs(v[1]), np.linalg.svdvals(a[:2])
+
+
+@program(plane(3, 2), plane(2, 2))
+def complex_factors_and_inverses(a, b):
+    q, r = np.linalg.qr(a)
+    square_q, square_r = np.linalg.qr(b)
+    return np.abs(q[1]) * np.abs(r[0]), (square_q @ square_r)[0] * square_r[1, 1].real, np.linalg.pinv(a)[1]
+
+
+@program(0.6 * plane(4))
+def vectors_of_complex_functions(z):
+    a = np.exp(z) * np.sin(z) + np.log(z) * np.tanh(z) + np.cos(z) ** z + z**3 + np.sqrt(z) + 1 / z
+    b = np.expm1(z) * np.log1p(z) + np.arcsin(z) + np.arctan(z) * np.cosh(z) + z**-2.5 + np.exp2(z)
+    s = 0j
+    for v in z:
+        s += np.exp(v) / np.tan(v) + np.sinh(v) * np.log10(v) + abs(v) ** 1.5
+    return np.sum(a * b), np.abs(a) + np.angle(b), s
+
+
 @program(plane(5), plane(5, seed=3))
 def reductions_of_complex_arrays(z, w):
     a = np.cumsum(z) * np.cumprod(w)
