@@ -11,8 +11,6 @@ from compiler.harness import specialised
 import retrograde as rg
 from retrograde.compiler.bridge import Bridge
 
-pytestmark = pytest.mark.usefixtures("as_plain_python")
-
 X = np.array([0.5, -1.0, 2.0])
 
 
@@ -88,6 +86,7 @@ CHECKED = [
 ]
 
 
+@pytest.mark.usefixtures("as_plain_python")
 @pytest.mark.parametrize(("function", "inside", "outside"), CHECKED)
 def test_every_index_is_compared_where_the_user_asks_for_it(function, inside, outside):
     compiled = rg.compile(function, boundscheck=True, cache=False)
@@ -102,10 +101,13 @@ def test_every_index_is_compared_where_the_user_asks_for_it(function, inside, ou
             derivative()
 
 
-def test_the_value_is_checked_by_numba_where_the_user_asks_for_it():
+def test_native_code_is_checked_where_the_user_asks_for_it():
     pytest.importorskip("numba")
     compiled = rg.compile(neighbours, boundscheck=True, cache=False)
     assert compiled(X, 0, 2) == neighbours(X, 0, 2)
     with pytest.raises(IndexError):
         compiled(X, 0, 3)
+    np.testing.assert_array_equal(rg.gradient(compiled, X, 0, 2)[0], rg.gradient(neighbours, X, 0, 2)[0])
+    with pytest.raises(IndexError, match="out of bounds"):
+        rg.gradient(compiled, X, 0, 3)
     assert re.search(r"if .*:\n *raise IndexError", compiled.source("pullback", X, 0, 2))
