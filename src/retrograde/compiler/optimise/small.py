@@ -25,6 +25,7 @@ from retrograde.compiler.form import (
     Statement,
     Store,
     While,
+    blocks_of,
     clone,
     names_in,
     substitute,
@@ -40,18 +41,25 @@ LONGEST = 40  # statements of a loop that is written out
 
 
 def keep_small_in_cells(program: Program) -> None:
-    """Write out the loops over small arrays, and keep these in cells."""
-    arrays = {s.dst: s for s in walk(program.body) if isinstance(s, Alloc) and is_small(program, s.dst)}
-    if not arrays:
-        return
-    arrays = {name: s for name, s in arrays.items() if name not in _held(program)}
-    program.body = _written_out(program, program.body, set(arrays))
-    moving = {
-        s.array
-        for s in walk(program.body)
-        if isinstance(s, Load | Store | Increase) and not _is_inside(s.index, program.dims[s.array])
-    }
-    program.body = _in_cells(program, program.body, {name: {} for name in arrays if name not in moving})
+    """Keep small arrays in cells, and write out the loops over their elements."""
+    arrays = {s.dst for s in walk(program.body) if isinstance(s, Alloc) and is_small(program, s.dst)}
+    if arrays:
+        arrays -= _held(program)
+    while arrays:
+        loops = _Short(arrays).loops(program.body)
+        moving = {
+            s.array
+            for s in walk(program.body)
+            if isinstance(s, Load | Store | Increase)
+            and s.array in arrays
+            and not _is_inside(s.index, program.dims[s.array], loops)
+        }
+        if not moving:
+            break
+        arrays -= moving
+    if arrays:
+        body = _written_out(program, program.body, loops)
+        program.body = _in_cells(program, body, {name: {} for name in arrays})
 
 
 def is_small(program: Program, array: str) -> bool:
@@ -73,35 +81,54 @@ def _held(program: Program) -> set[str]:
     return held
 
 
-def _written_out(program: Program, block: Block, arrays: set[str]) -> Block:
+class _Short:
+    """The loops over elements of some arrays that are short enough to be written out."""
+
+    def __init__(self, arrays: set[str]) -> None:
+        self.arrays = arrays
+        self.found: dict[str, range] = {}
+
+    def loops(self, block: Block) -> dict[str, range]:
+        """The numbers that the variable of each of them takes."""
+        self.length(block)
+        return self.found
+
+    def length(self, block: Block) -> int:
+        """How many statements a block has when they are written out."""
+        total = 0
+        for s in block:
+            inner = sum(map(self.length, blocks_of(s)))
+            if isinstance(s, For) and inner <= LONGEST and self.is_over_elements(s):
+                numbers = range(s.low, s.high)
+                self.found[s.var] = numbers[::-1] if s.down else numbers
+                total += inner * len(numbers)
+            else:
+                total += 1 + inner
+        return total
+
+    def is_over_elements(self, loop: For) -> bool:
+        """Whether a loop has few iterations, no other loop inside, and reaches the elements of an array."""
+        if isinstance(loop.low, str) or isinstance(loop.high, str) or loop.high - loop.low > MOST_ITERATIONS:
+            return False
+        reaches = False
+        for s in walk(loop.body):
+            if isinstance(s, For | While) and not (isinstance(s, For) and s.var in self.found):
+                return False
+            if isinstance(s, Load | Store | Increase) and s.array in self.arrays and loop.var in names_in(s.index):
+                reaches = True
+        return reaches
+
+
+def _written_out(program: Program, block: Block, loops: dict[str, range]) -> Block:
     out: Block = []
     for s in block:
         for f in s.blocks:
-            setattr(s, f, _written_out(program, getattr(s, f), arrays))
-        if isinstance(s, For) and _is_over_elements(s, arrays):
-            out += _iterations(program, s)
+            setattr(s, f, _written_out(program, getattr(s, f), loops))
+        if isinstance(s, For) and s.var in loops:
+            for i in loops[s.var]:
+                out += substitute(_renewed(program, s.body), {s.var: i})
         else:
             out.append(s)
-    return out
-
-
-def _is_over_elements(loop: For, arrays: set[str]) -> bool:
-    """Whether a loop is short and reaches the elements of a small array by its variable."""
-    if isinstance(loop.low, str) or isinstance(loop.high, str) or loop.high - loop.low > MOST_ITERATIONS:
-        return False
-    inner = list(walk(loop.body))
-    if len(inner) > LONGEST or any(isinstance(s, For | While) for s in inner):
-        return False
-    return any(
-        isinstance(s, Load | Store | Increase) and s.array in arrays and loop.var in names_in(s.index) for s in inner
-    )
-
-
-def _iterations(program: Program, loop: For) -> Block:
-    out: Block = []
-    numbers = range(loop.low, loop.high)
-    for i in reversed(numbers) if loop.down else numbers:
-        out += substitute(_renewed(program, loop.body), {loop.var: i})
     return out
 
 
@@ -111,9 +138,12 @@ def _renewed(program: Program, block: Block) -> Block:
     return clone(block, lambda n: names.get(n, n), lambda n: names[n])
 
 
-def _is_inside(index: Index, dims: tuple[Operand, ...]) -> bool:
-    return all(
-        type(i) is int and type(n) is int and -n <= i < n for i, n in itertools.zip_longest(index, dims, fillvalue="")
+def _is_inside(index: Index, dims: tuple[Operand, ...], loops: dict[str, range]) -> bool:
+    """Whether an index is one of known elements once the loops are written out."""
+    return len(index) == len(dims) and all(
+        all(-n <= number < n for number in (loops.get(i, ()) if isinstance(i, str) else (i,)))
+        and (not isinstance(i, str) or i in loops)
+        for i, n in zip(index, dims, strict=True)
     )
 
 

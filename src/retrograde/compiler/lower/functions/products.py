@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import INT, Slice
+from retrograde.compiler.form import INT, Index, Operand, Slice, Type
+from retrograde.compiler.lower.builder import SMALL
 from retrograde.compiler.lower.functions.arguments import as_array, axes_of, sequence_of
 from retrograde.compiler.lower.functions.einsum import contracted
 from retrograde.compiler.lower.functions.reductions import array_max, array_min, array_sum, reduced, squared_length
 from retrograde.compiler.lower.functions.registry import handles
 from retrograde.compiler.lower.functions.shape import ravel, stack
 from retrograde.compiler.lower.indexing import Indexing
-from retrograde.compiler.lower.values import ELLIPSIS, Constant
+from retrograde.compiler.lower.values import ELLIPSIS, Constant, Lazy
 
 FULL, VALID = Constant("full"), Constant("valid")
 
@@ -60,6 +61,9 @@ def dot(lower: Indexing, a: Any, b: Any) -> Any:
         return lower.fold_sum(shape, lambda index: lower.op("*", lower.element(a, index), lower.element(b, index)))
     a, b = lower.force(a), lower.force(b)
     type = ops.common(lower.element_type(a), lower.element_type(b))
+    length = next((n for n in (lower.shape(a)[-1], lower.shape(b)[0]) if isinstance(n, int)), 0)
+    if 0 < length <= SMALL and type.is_inexact:
+        return _of_short_sums(lower, a, b, length, type)
     if type.kind in "iub":
         type = INT
     rows = lower.shape(a)[:-1]
@@ -86,6 +90,21 @@ def dot(lower: Indexing, a: Any, b: Any) -> Any:
     else:
         lower.loop(0, rows[0], lambda i: over_inner((i,)))
     return made
+
+
+def _of_short_sums(lower: Indexing, a: str, b: str, length: int, type: Type) -> Lazy:
+    """A product with a matrix whose elements are sums of so few terms that each is written out where it is wanted."""
+    rows, columns = lower.shape(a)[:-1], lower.shape(b)[1:]
+
+    def element(index: Index) -> Operand:
+        i, j = index[: len(rows)], index[len(rows) :]
+        total: Operand = None
+        for k in range(length):
+            term = lower.op("*", lower.load(a, (*i, k)), lower.load(b, (k, *j)))
+            total = term if total is None else lower.op("+", total, term)
+        return total
+
+    return Lazy((*rows, *columns), element, type, frozenset([a, b]), is_cheap=False)
 
 
 def matmul(lower: Indexing, a: Any, b: Any) -> Any:
