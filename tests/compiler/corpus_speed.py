@@ -252,3 +252,62 @@ def exp_where_places_repeat(x, places):
     for i in range(1, x.size):
         y[i] = np.sin(y[i - 1]) + np.exp(-x[i])
     return np.sum(y * y)
+
+
+@program(signed(3, 2, 2), signed(2, 4, seed=3), signed(3, 4, seed=5), np.array([-1, 0, 1]))
+def chain_of_bodies(turns, points, weights, parents):
+    absolute = np.empty((3, 2, 2))
+    places = np.zeros((2, points.shape[1]))
+    for k in range(3):
+        if parents[k] < 0:
+            absolute[k] = turns[k]
+        else:
+            absolute[k] = absolute[parents[k]] @ turns[k]
+        moved = absolute[k] @ points
+        places += moved * weights[k]
+    return places
+
+
+@program(signed(4, 3), signed(3, 3, seed=2), signed(3, seed=4), 0.7)
+def products_with_short_inner_axes(a, b, x, w):
+    square = np.eye(3)
+    square[0, 1] = w
+    for _ in range(3):
+        square = np.sin(square @ b)
+        b = np.cos(b @ square) * 0.5
+    rows = a[:, :3] @ square
+    rows[1:, :] = np.exp(rows[:3] @ b * 0.1)
+    y = x @ square + square @ x
+    square[:] = square @ square.T
+    tall = a[:, :2] @ a[:2, :2].T
+    return rows @ y, np.sum(tall[:3] * rows[1:, 1:]) * square
+
+
+@program(signed(5), signed(3, 5, seed=2), 0.4)
+def multiples_read_after_their_loop(x, a, w):
+    y = np.zeros(5)
+    total = 0.0
+    for i in range(a.shape[0]):
+        scale = w * np.sin(x[i])
+        last = 0.0
+        for j in range(a.shape[1]):
+            last = scale * a[i, j]
+            y[j] += last
+            total += scale * x[j] * 0.5
+        y[i] += last * 2.0
+    return y, total
+
+
+@program(signed(4), numbers(4, seed=2))
+def vector_of_rows_made_from_elements_outside(x, w):
+    made = np.empty((4, 3))
+    for i in range(4):
+        first = x[i] * w[0]
+        for j in range(3):
+            made[i, j] = first * w[j] + x[j]
+    w[1] = 5.0
+    total = 0.0
+    for i in range(4):
+        for j in range(3):
+            total += made[i, j] ** 2 * w[j]
+    return total

@@ -61,6 +61,7 @@ NOT_EAGER = {
     "functions_of_cmath",
     "complex_in_place",
     "single_precision_complex",
+    "vector_of_rows_made_from_elements_outside",
 }
 
 THROUGH_NUMBA = (

@@ -12,7 +12,7 @@ import compiler.corpus_speed  # noqa: F401
 import numpy as np
 import pytest
 from compiler import corpus_arrays, corpus_linalg, corpus_parallel, corpus_recursion, corpus_special  # noqa: F401  register their programs
-from compiler.corpus import CASES
+from compiler.corpus import CASES, signed
 from compiler.harness import Truth, specialised
 from truth import close, differences
 
@@ -22,6 +22,7 @@ from retrograde.compiler.bridge import Bridge, Kind
 from retrograde.compiler.examples import Examples, Weights, lanes_for
 from retrograde.compiler.optimise import PASSES
 from retrograde.compiler.options import Options
+from retrograde.compiler.variant import Which
 
 LONG = "RETROGRADE_LONG" in os.environ
 
@@ -34,12 +35,20 @@ SOME = (
     "masks_and_gathers swapped_buffers named_tuples in_place_argument single_precision result_is_the_argument "
     "state_in_place argument_scaled_by_a_sum matrix_that_changes_in_a_loop calls_of_helpers"
 ).split()
+SOME += ["chain_of_bodies", "products_with_short_inner_axes", "multiples_read_after_their_loop"]
 SOME += ["parallel_rows", "parallel_with_tapes_of_unknown_length", "recursive_power"]
 
 
 @pytest.fixture(autouse=True)
 def _loops_over_few_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(specialisation, "ENOUGH_FOR_A_LOOP", 1)
+
+
+def half_sparse(values: Any, rng: np.random.Generator) -> Any:
+    """The first half of some directions with zeros in most places, as those of a basis have."""
+    half = len(values) // 2
+    values[:half] *= rng.random(values[:half].shape) < 0.2
+    return values
 
 
 class Trial:
@@ -54,9 +63,10 @@ class Trial:
         self.bridge = Bridge(self.of)
         rng = np.random.default_rng(11)
         shapes = [np.shape(y) for y in self.truth.outputs(self.x)]
-        self.bars = [rng.uniform(0.5, 1.5, (size, *shape)) for shape in shapes]
+        self.bars = [half_sparse(rng.uniform(0.5, 1.5, (size, *shape)), rng) for shape in shapes]
         self.dots = [
-            rng.uniform(-1, 1, (size, *np.shape(a))) if i in self.of.inputs else None for i, a in enumerate(self.x)
+            half_sparse(rng.uniform(-1, 1, (size, *np.shape(a))), rng) if i in self.of.inputs else None
+            for i, a in enumerate(self.x)
         ]
         single = any(t.dtype == "float32" for t in (*self.of.types, *self.of.result_types))
         self.tolerance = {"rtol": 1e-3, "atol": 1e-4} if single else {"rtol": 1e-10, "atol": 1e-11}
@@ -233,3 +243,42 @@ def test_lanes_are_as_many_as_pay():
     assert lanes_for(Weights(50.0, 50.0, 50, 20), 100) == 3
     assert lanes_for(Weights(1.0, 100.0, 10, 10), 100) == 1
     assert lanes_for(Weights(100.0, 10.0, 500, 10_000), 100) == 1
+
+
+def moved(theta, x, parents):
+    """Points on a chain of bodies, each of which turns about its joint."""
+    places = np.zeros((2, x.shape[1]))
+    turns = np.empty((len(theta), 2, 2))
+    for k in range(len(theta)):
+        c, s = np.cos(theta[k]), np.sin(theta[k])
+        own = np.array([[c, -s], [s, c]])
+        turns[k] = own if parents[k] < 0 else turns[parents[k]] @ own
+    for k in range(len(theta)):
+        places += (turns[k] @ x) * (1.0 + k)
+    return places
+
+
+CHAIN = (np.array([0.3, -0.8, 1.1, 0.6]), signed(2, 5), np.array([-1, 0, -1, 2]))
+
+
+def test_loops_that_add_multiples_of_zero_are_left_out_of_directions_of_a_basis(monkeypatch):
+    of = specialised(moved, CHAIN, plain=True, options=Options(lanes=2))
+    which = Which("J", 1, along=(frozenset([0]),), lanes=2, mapped=frozenset([("dot", 0, ("x", 0))]))
+    text = of.program(which).text
+    assert "!= 0.0" in text
+    bridge = Bridge(of)
+    basis = np.eye(4)
+    examples = Examples(4, frozenset([("dot", 0, ("x", 0))]))
+    _, got = bridge.j_plain(Kind("J", 1), CHAIN, (basis, None, None), examples=examples)
+    want = differences(lambda theta: moved(theta, *CHAIN[1:]), CHAIN[0])
+    close(np.moveaxis(got, 0, -1), want, rtol=1e-7, atol=1e-8)
+
+
+def test_zero_times_infinity_is_zero_where_a_loop_is_left_out_and_where_it_is_not():
+    x = CHAIN[1].copy()
+    x[0, 3] = np.inf
+    compiled = rg.compile(moved, cache=False)
+    found = [rg.jacobian(lambda theta: compiled(theta, x, CHAIN[2]), CHAIN[0], mode=m) for m in ("forward", "reverse")]
+    for jacobian in found:
+        assert np.isfinite(jacobian[:, [0, 1, 2, 4]]).all()
+    close(found[0][:, [0, 1, 2, 4]], found[1][:, [0, 1, 2, 4]])

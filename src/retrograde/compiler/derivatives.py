@@ -178,9 +178,11 @@ def finished(d: Derivative, passes: Collection[str], copies: bool = True, vector
                 made.append(Copy(own, p))
         program.body = [*made, *substitute(program.body, names)]
     program.procedures = {name: p.derived(name) for name, p in program.procedures.items()}
+    # The directions and the cotangents of which there are several at once are mostly those of a basis.
+    sparse = [p for role, p in zip(d.params, d.program.params, strict=True) if role[0] == "lane"]
     programs = [program, *program.procedures.values()]
     for each in programs:
         each.procedures = program.procedures
-        finish(each, passes, vectormath)
+        finish(each, passes, vectormath, sparse if each is program else ())
         programs += [made for made in each.procedures.values() if made not in programs]
     return program

@@ -17,6 +17,7 @@ inline.py       arrays whose elements are read once each are not stored
 stores.py       writes that nobody sees go: zeros that are overwritten, what is stored last
 shift.py        no derivative is taken of the shift inside of a log-sum-exp
 counters.py     integers that count iterations become expressions of the loop's variable
+zeros.py        loops that add multiples of zero are left out
 first_writes.py what is added to an element that is still zero is stored there
 accumulate.py   what a loop adds to one place is added up in a local variable
 parallel.py     loops over `prange` in parts, one for each thread; only where the user wants it
@@ -50,6 +51,7 @@ from retrograde.compiler.optimise.unify import unify_sizes
 from retrograde.compiler.optimise.unsigned import make_unsigned
 from retrograde.compiler.optimise.upward import turn_upwards
 from retrograde.compiler.optimise.vectorise import vectorise
+from retrograde.compiler.optimise.zeros import skip_zeros
 
 PASSES = (
     "unify",
@@ -69,6 +71,7 @@ PASSES = (
     "abreast",
     "sink",
     "unsigned",
+    "zeros",
 )
 CLEANING = ("forward", "overwritten", "dead", "hoist", "forward")
 FINISHING = ("forward", "overwritten", "dead", "parallel", "hoist", "forward")
@@ -110,18 +113,23 @@ def tidy(program: Program, passes: Collection[str] = PASSES) -> Program:
     return _run(program, passes, (*CLEANING, "stores", "dead"), is_last=False)
 
 
-def finish(program: Program, passes: Collection[str] = PASSES, vectormath: bool = False) -> Program:
+def finish(
+    program: Program, passes: Collection[str] = PASSES, vectormath: bool = False, sparse: Collection[str] = ()
+) -> Program:
     """Make a program ready to be written out; it cannot be differentiated afterwards.
 
     What several threads run becomes procedures, which are still to be finished.
 
     Args:
         vectormath: use elementary functions that a loop can vectorise.
+        sparse: parameters that are likely to be zero in most places.
     """
     if vectormath:
         powers_by_roots(program)
         scale_once(program)
     _run(program, passes, (*FINISHING, "accumulate", "first", "overwritten", "upward", "dead"), is_last=True)
+    if sparse and "zeros" in passes:
+        skip_zeros(program, sparse)
     if "parallel" in passes:
         outline(program)
     if "abreast" in passes and vectormath:

@@ -91,9 +91,14 @@ class _Hoisting:
 
     def is_there(self, x: Load) -> bool:
         """Whether an element exists wherever its index is known."""
-        return all(
-            isinstance(i, str) and self.over.get(i) == {(0, n)}
-            for i, n in zip(x.index, self.program.dims[x.array], strict=True)
+        return all(map(self.is_on_axis, x.index, self.program.dims[x.array]))
+
+    def is_on_axis(self, i: Operand, n: Operand) -> bool:
+        """Whether an index lies inside of an axis of some length, wherever it is known."""
+        ranges = self.over.get(i, ()) if isinstance(i, str) else ((i, i + 1),)
+        return bool(ranges) and all(
+            (low, high) == (0, n) or (type(n) is type(low) is type(high) is int and low >= 0 and high <= n)
+            for low, high in ranges
         )
 
     def without_allocation(self, x: Alloc | Copy, out: Block) -> Block:

@@ -43,7 +43,7 @@ MOST_OPERATIONS = 60
 
 
 class Maker(NamedTuple):
-    """A nest of loops that writes every element of an array: the loops, and the innermost body without the store."""
+    """A nest of loops that writes every element of an array: the loops, and their bodies without the store."""
 
     array: str
     loops: tuple[For, ...]
@@ -102,13 +102,14 @@ class _Inlining:
 
     def maker(self, s: Statement) -> Maker | None:
         loops: list[For] = []
-        while isinstance(s, For) and len(s.body) == 1 and isinstance(s.body[0], For):
+        body: Block = []
+        while isinstance(s, For) and s.body:
             loops.append(s)
-            s = s.body[0]
-        if not isinstance(s, For) or not s.body or not isinstance(s.body[-1], Store):
+            *before, s = s.body
+            body += before
+        if not loops or not isinstance(s, Store):
             return None
-        loops.append(s)
-        store, body = s.body[-1], s.body[:-1]
+        store = s
         array = store.array
         if array in self.views or array in self.program.params or len(self.users[array]) != 2:
             return None
