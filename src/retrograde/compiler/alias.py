@@ -11,6 +11,7 @@ different roots never overlap: parameters that share memory are told apart befor
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from retrograde.compiler.form import (
@@ -62,10 +63,10 @@ class Memory:
     def is_array(self, name: object) -> bool:
         return isinstance(name, str) and name in self.program.types and self.program.types[name].is_array
 
-    def reads(self, s: Statement) -> set[str]:
+    def reads(self, s: Statement) -> AbstractSet[str]:
         """The roots whose contents the statement itself reads (not what is nested in it)."""
         if type(s) not in _READING:
-            return set()
+            return _NOTHING
         root = self.root
         if isinstance(s, Load | Copy):
             return {root(s.array)}
@@ -85,10 +86,10 @@ class Memory:
             return {s.stack}
         return set()
 
-    def writes(self, s: Statement) -> set[str]:
+    def writes(self, s: Statement) -> AbstractSet[str]:
         """The roots whose contents the statement itself may change."""
         if type(s) not in _WRITING:
-            return set()
+            return _NOTHING
         root = self.root
         if isinstance(s, Store | Increase | Fill):
             return {root(s.array)}
@@ -176,6 +177,7 @@ def cover(parts: Iterable[Part]) -> bool:
     return False
 
 
+_NOTHING: frozenset[str] = frozenset()
 # Most statements do neither.
 _READING = frozenset({Load, Copy, Get, Whole, Call, Return, Swap, Push, Pop, PopArray})
 _WRITING = frozenset({Store, Increase, Fill, Set, Add, Whole, Call, Swap, Alloc, Copy, PopArray, Push, Pop})

@@ -417,20 +417,28 @@ def _add_names(x: Any, found: list[str]) -> None:
         found.append(x)
     elif isinstance(x, tuple):
         for y in x:
-            _add_names(y, found)
+            if type(y) is str:
+                found.append(y)
+            elif isinstance(y, tuple):
+                _add_names(y, found)
 
 
 def uses(s: Statement) -> list[str]:
-    found: list[str] = []
-    for f in s.reads:
-        _add_names(getattr(s, f), found)
-    return found
+    return _names_of(s, s.reads)
 
 
 def defs(s: Statement) -> list[str]:
+    return _names_of(s, s.defines)
+
+
+def _names_of(s: Statement, fields: tuple[str, ...]) -> list[str]:
     found: list[str] = []
-    for f in s.defines:
-        _add_names(getattr(s, f), found)
+    for f in fields:
+        x = getattr(s, f)
+        if type(x) is str:
+            found.append(x)
+        elif isinstance(x, tuple):
+            _add_names(x, found)
     return found
 
 
@@ -440,10 +448,15 @@ def blocks_of(s: Statement) -> list[Block]:
 
 def walk(block: Iterable[Statement]) -> Iterator[Statement]:
     """All statements in program order, the nested ones behind the one that holds them."""
-    for s in block:
-        yield s
-        for f in s.blocks:
-            yield from walk(getattr(s, f))
+    waiting = [iter(block)]
+    while waiting:
+        for s in waiting[-1]:
+            yield s
+            if s.blocks:
+                waiting += [iter(getattr(s, f)) for f in reversed(s.blocks)]
+                break
+        else:
+            waiting.pop()
 
 
 def map_names(x: Any, function: Callable[[str], Operand]) -> Any:

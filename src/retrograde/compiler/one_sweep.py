@@ -58,6 +58,21 @@ class Pair(NamedTuple):
     between: tuple[Statement, ...] = ()
 
 
+class Facts(NamedTuple):
+    """What a statement, with all that is nested in it, defines and uses from outside, and of what kinds it is.
+
+    Attributes:
+        needs_guards: whether it may touch an array beyond its ends if what raises before it had not run. Places that
+            are counted by loops are as right before as behind; those that are found in data may be wrong.
+    """
+
+    statement: Statement
+    own: frozenset[str]
+    used: frozenset[str]
+    kinds: frozenset[type]
+    needs_guards: bool
+
+
 def in_one_sweep(program: Program, pairs: list[Pair]) -> set[int]:
     """Join the pairs that can be joined. Returns the adjoints (their ids) that were."""
     joining = _Joining(program, pairs)
@@ -79,6 +94,8 @@ class _Joining:
         self.dropped = {id(s): pair.adjoint for pair in pairs for s in pair.between}
         self.done: set[int] = set()
         self.from_data = _from_data(program)
+        self.facts: dict[int, Facts] = {}
+        self.fixed: dict[int, dict[str, str]] = {}
 
     def joined(self, block: Block) -> Block:
         """A block in which those of the pairs are joined that can be."""
@@ -148,32 +165,38 @@ class _Joining:
     def is_gone(self, s: Statement) -> bool:
         return id(s) in self.dropped and id(self.dropped[id(s)]) in self.done
 
+    def facts_of(self, s: Statement) -> Facts:
+        found = self.facts.get(id(s))
+        if found is None:
+            inside = list(walk([s]))
+            own = frozenset(name for x in inside for name in defs(x))
+            used = frozenset(name for x in inside for name in uses(x)) - own
+            kinds = frozenset(map(type, inside))
+            found = self.facts[id(s)] = Facts(s, own, used, kinds, any(map(self.may_go_astray, inside)))
+        return found
+
+    def may_go_astray(self, x: Statement) -> bool:
+        return isinstance(x, While | Call | Whole) or (
+            isinstance(x, Load | Store | Increase | View) and not self.from_data.isdisjoint(names_in(x.index))
+        )
+
     def access(self, s: Statement) -> dict[str, str]:
         """How a statement, with all that is nested in it, touches memory."""
+        if id(s) in self.fixed:
+            return self.fixed[id(s)]
         if self.is_gone(s):
             return {}
-        found: dict[str, str] = {}
-        parts = [self.own_access(s)]
-        for block in blocks_of(s):
-            parts += map(self.access, block)
-        for part in parts:
+        found = self.own_access(s)
+        inside = [x for block in blocks_of(s) for x in block]
+        for part in map(self.access, inside):
             for root, kind in part.items():
                 found[root] = kind if found.get(root, kind) == kind else WRITE
         if id(s) in self.done and not isinstance(s, If):
             for root in self.access(self.firsts[id(s)]):
                 found.pop(root, None)  # it is touched once, where the first of the pair does
+        elif not (id(s) in self.firsts or id(s) in self.dropped) and all(id(x) in self.fixed for x in inside):
+            self.fixed[id(s)] = found  # whatever is joined
         return found
-
-    def needs_guards(self, s: Statement) -> bool:
-        """Whether a statement may touch an array beyond its ends if what raises before it had not run.
-
-        Places that are counted by loops are as right before as behind; those that are found in data may be wrong.
-        """
-        return any(
-            isinstance(x, While | Call | Whole)
-            or (isinstance(x, Load | Store | Increase | View) and not self.from_data.isdisjoint(names_in(x.index)))
-            for x in walk([s])
-        )
 
     def own_access(self, s: Statement) -> dict[str, str]:
         reads, writes, adds = self.memory.reads(s), self.memory.writes(s), set[str]()
@@ -222,8 +245,8 @@ class _Order:
                 is_guarded.append(False)
                 continue
             before = self.before[i]
-            own = {name for x in walk([s]) for name in defs(x)}
-            before |= {maker[name] for x in walk([s]) for name in uses(x) if name in maker and name not in own}
+            facts = joining.facts_of(s)
+            before |= {maker[name] for name in facts.used if name in maker}
             for root, kind in joining.access(s).items():
                 last, now, then = touched.get(root, (kind, [], []))
                 if kind != last or kind == WRITE:
@@ -231,22 +254,22 @@ class _Order:
                 before.update(then)
                 now.append(i)
                 touched[root] = kind, now, then
-            maker |= dict.fromkeys(own, i)
-            inside = {type(x) for x in walk([s])}
-            if inside & _FIXED:
+            maker |= dict.fromkeys(facts.own, i)
+            ends = not _FIXED.isdisjoint(facts.kinds)
+            if ends:
                 before.update(range(i))
             before.update(fixed[-1:])
             # What may raise guards what comes behind it; where a pair is one, it does so in the place of its first.
-            if self.one[i] != i:
-                inside.discard(Raise)
-            is_guarded.append(self.one[i] == i and (Raise in inside or joining.needs_guards(s)))
-            if Raise in inside:
+            is_own = self.one[i] == i
+            may_raise = is_own and Raise in facts.kinds
+            is_guarded.append(is_own and (may_raise or facts.needs_guards))
+            if may_raise:
                 before.update(j for j in range(i) if is_guarded[j])
             elif is_guarded[-1]:
                 before.update(raising[-1:])
-            if inside & _FIXED:
+            if ends:
                 fixed.append(i)
-            if Raise in inside:
+            if may_raise:
                 raising.append(i)
 
     def sorted(self) -> list[int] | None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from retrograde.compiler.cost import cost, shares
-from retrograde.compiler.form import (
-    Program,
-)
-from retrograde.compiler.optimise import tidy
+from retrograde.compiler.form import Program, walk
+from retrograde.compiler.optimise import tidy, tidy_roughly
 from retrograde.compiler.options import Options
 from retrograde.compiler.reverse import Reverse
 
@@ -14,6 +12,8 @@ SMALL = 0.05
 """The part of a program's cost below which it does not pay to weigh the ways of writing a derivative."""
 MOST = 3
 """How many loops are weighed, each of which takes as long as writing the whole program: those that cost the most."""
+LONGEST = 1000
+"""How many statements may be differentiated for that; of a longer program fewer loops are weighed."""
 
 
 def pullback_program(program: Program, inputs: list[str], name: str, options: Options) -> Program:
@@ -22,17 +22,17 @@ def pullback_program(program: Program, inputs: list[str], name: str, options: Op
     Where a loop that matters may run again or be taped, both are written out, and the cheaper is taken.
     """
     part = shares(program)
-    roughly = frozenset(options.passes) - {"stores"}  # a fifth of the time, and much the same in each program
 
     def written(choices: dict[int, bool]) -> tuple[Program, dict[int, bool]]:
         reverse = Reverse(program.derived(name), inputs, options, choices)
-        return tidy(reverse.build(), roughly), reverse.open
+        return tidy_roughly(reverse.build(), options.passes), reverse.open
 
     best, choices = written({})
     lowest = cost(best)
     # Inner loops first: whether an outer one is to run again depends on what is best inside.
-    weighed = sorted((number for number in choices if part[number] > SMALL), key=lambda number: -part[number])[:MOST]
-    for loop in sorted(weighed, reverse=True):
+    weighed = sorted((number for number in choices if part[number] > SMALL), key=lambda number: -part[number])
+    most = min(MOST, LONGEST // sum(1 for _ in walk(program.body)) - 1)
+    for loop in sorted(weighed[: max(most, 1)], reverse=True):
         others = choices | {loop: not choices[loop]}
         other, _ = written(others)
         if cost(other) < lowest:

@@ -47,6 +47,7 @@ class Iterations:
     """What the iterations of a loop share; `around` are the statements among which it stands.
 
     Attributes:
+        inside: all statements of the loop.
         carried: the roots that an iteration may read before it has written them, and that are written in the loop.
         are_repeatable: whether each can be run again, on its own, in the reverse sweep, given what is carried.
         are_unordered: whether their adjoints may run in any order.
@@ -67,12 +68,13 @@ class Iterations:
         self.memory = memory
         self.changes = changes
         self.around = around
-        self.own = {name for s in walk(loop.body) if isinstance(s, Alloc | Copy | Whole | Call) for name in defs(s)}
-        self.written = memory.all_writes(loop.body) - self.own
-        self.read = memory.all_reads(loop.body) - self.own
+        self.inside = list(walk(loop.body))
+        self.own = {name for s in self.inside if isinstance(s, Alloc | Copy | Whole | Call) for name in defs(s)}
+        self.written = {root for s in self.inside for root in memory.writes(s)} - self.own
+        self.read = {root for s in self.inside for root in memory.reads(s)} - self.own
         self.carried: set[str] = set()
         self.find_carried(loop.body, set())
-        can_be_again = not any(isinstance(s, NOT_AGAIN) for s in walk(loop.body))
+        can_be_again = not any(isinstance(s, NOT_AGAIN) for s in self.inside)
         self.are_repeatable = (
             can_be_again
             and all(self.can_be_kept(root) for root in self.carried)
@@ -102,7 +104,7 @@ class Iterations:
         """Whether a snapshot of a cell or an array has a size that is known before the loop."""
         if root.startswith("$"):
             return True
-        inside = {name for s in walk([self.loop]) for name in defs(s)}
+        inside = {self.loop.var}.union(*map(defs, self.inside))
         return root in self.program.dims and not inside.intersection((root, *names_in(self.program.dims[root])))
 
     def filled_by(self, loop: For) -> set[str]:
@@ -125,22 +127,23 @@ class Iterations:
 
     def can_reorder(self, roots: set[str]) -> bool:
         """Whether no place in some memory that is written gets its last value from a certain iteration."""
-        inside = {id(s) for s in walk(self.loop.body)}
-        read_outside = {root for s in self.around if id(s) not in inside for root in self.memory.reads(s)}
-        for root in roots:
-            writers = [s for s in walk(self.loop.body) if root in self.memory.writes(s)]
-            if all(isinstance(s, Add | Increase) for s in writers):
-                continue  # sums commute
+        summed = {root for s in self.inside if isinstance(s, Add | Increase) for root in self.memory.writes(s)}
+        stored = {root for s in self.inside if not isinstance(s, Add | Increase) for root in self.memory.writes(s)}
+        for root in roots - (summed - stored):  # sums commute
             if root.startswith("$"):
-                if root in read_outside:
+                if self.is_read_outside(root):
                     return False
-            elif (root in read_outside or root in self.program.params) and not self.is_spread(root):
+            elif (root in self.program.params or self.is_read_outside(root)) and not self.is_spread(root):
                 return False
         return True
 
+    def is_read_outside(self, root: str) -> bool:
+        own = {id(s) for s in self.inside}
+        return any(root in self.memory.reads(s) and id(s) not in own for s in self.around)
+
     def is_spread(self, root: str) -> bool:
         """Whether each iteration touches elements of its own: all accesses have the loop's variable at one axis."""
-        touching = [s for s in walk(self.loop.body) if root in self.memory.reads(s) | self.memory.writes(s)]
+        touching = [s for s in self.inside if root in self.memory.reads(s) | self.memory.writes(s)]
         places = [(s.array, s.index) for s in touching if isinstance(s, Load | Store | Increase)]
         if len(places) < len(touching) or len({array for array, _ in places}) != 1:
             return False

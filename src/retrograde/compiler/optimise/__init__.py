@@ -113,6 +113,11 @@ def tidy(program: Program, passes: Collection[str] = PASSES) -> Program:
     return _run(program, passes, (*CLEANING, "stores", "dead"), is_last=False)
 
 
+def tidy_roughly(program: Program, passes: Collection[str] = PASSES) -> Program:
+    """As much of `tidy` as it takes to see what a program costs: half of the work, and much the same for all."""
+    return _run(program, passes, ("forward", "overwritten", "dead", "hoist"), is_last=False)
+
+
 def finish(
     program: Program, passes: Collection[str] = PASSES, vectormath: bool = False, sparse: Collection[str] = ()
 ) -> Program:

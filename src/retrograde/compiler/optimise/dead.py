@@ -15,7 +15,6 @@ from retrograde.compiler.form import (
     Return,
     Statement,
     While,
-    blocks_of,
     defs,
     names_in,
     uses,
@@ -37,35 +36,37 @@ class _Marking:
         self.program = program
         self.keep_sizes = keep_sizes
         self.memory = Memory(program)
+        self.callers_own = {p for p in program.params if program.types[p].is_array}
         self.parent: dict[int, Statement | None] = {}
         self.makers: dict[str, list[Statement]] = {}  # what defines a name
         self.writers: dict[str, list[Statement]] = {}  # what writes a root
         self.live: set[int] = set()
         self.todo: list[Statement] = []
+        self.needed: set[str] = set()
 
     def run(self) -> None:
         program = self.program
         self.scan(program.body, None)
-        callers_own = {p for p in program.params if program.types[p].is_array}
-        for s in walk(program.body):
-            if isinstance(s, Return | Raise) or self.memory.writes(s) & callers_own:
-                self.mark(s)
         if self.keep_sizes:
-            for p in callers_own:
+            for p in self.callers_own:
                 self.need_sizes(p)
         while self.todo:
             self.follow(self.todo.pop())
         program.body = self.swept(program.body)
 
     def scan(self, block: Block, parent: Statement | None) -> None:
+        """Note what each statement makes and writes, and mark those that must stay."""
         for s in block:
             self.parent[id(s)] = parent
             for name in defs(s):
                 self.makers.setdefault(name, []).append(s)
-            for root in self.memory.writes(s):
+            written = self.memory.writes(s)
+            for root in written:
                 self.writers.setdefault(root, []).append(s)
-            for inner in blocks_of(s):
-                self.scan(inner, s)
+            if isinstance(s, Return | Raise) or not self.callers_own.isdisjoint(written):
+                self.mark(s)
+            for f in s.blocks:
+                self.scan(getattr(s, f), s)
 
     def mark(self, s: Statement | None) -> None:
         if s is not None and id(s) not in self.live:
@@ -73,6 +74,9 @@ class _Marking:
             self.todo.append(s)
 
     def need(self, name: str) -> None:
+        if name in self.needed:
+            return
+        self.needed.add(name)
         for s in self.makers.get(name, ()):
             self.mark(s)
         if self.keep_sizes and name in self.program.dims:
@@ -83,13 +87,17 @@ class _Marking:
             for s in self.makers.get(name, ()):
                 self.mark(s)
 
+    def need_contents(self, root: str) -> None:
+        """Keep all that writes into an array, or a cell."""
+        for s in self.writers.pop(root, ()):
+            self.mark(s)
+
     def follow(self, s: Statement) -> None:
         self.mark(self.parent[id(s)])
         for name in (*uses(s), *defs(s)):
             self.need(name)
         for root in self.memory.reads(s):
-            for writer in self.writers.get(root, ()):
-                self.mark(writer)
+            self.need_contents(root)
         if isinstance(s, While):
             # A loop that stays must end as it did.
             for x in walk(s.test):

@@ -6,6 +6,7 @@ start. Whether memory may have changed is a question to alias.py.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from retrograde.compiler import ops
@@ -50,21 +51,23 @@ class _Known:
     def __init__(self) -> None:
         self.cells: dict[str, Operand] = {}
         self.values: dict[Any, Operand] = {}
-        self.loads: dict[Any, tuple[str, Operand]] = {}  # with the root that they read
+        self.loads: dict[str, dict[Any, Operand]] = {}  # by the roots that they read
 
     def copy(self) -> _Known:
         other = _Known()
-        other.cells, other.values, other.loads = dict(self.cells), dict(self.values), dict(self.loads)
+        other.cells, other.values = dict(self.cells), dict(self.values)
+        other.loads = {root: dict(loads) for root, loads in self.loads.items()}
         return other
 
     def forget_views(self) -> None:
         self.values = {key: found for key, found in self.values.items() if key[0] != "view"}
 
-    def forget(self, written: set[str]) -> None:
+    def forget(self, written: Iterable[str]) -> None:
         for root in written:
             if root.startswith("$"):
                 self.cells.pop(root[1:], None)
-        self.loads = {key: found for key, found in self.loads.items() if found[0] not in written}
+            else:
+                self.loads.pop(root, None)
 
 
 class _Forwarding:
@@ -88,7 +91,12 @@ class _Forwarding:
         out: Block = []
         for s in block:
             for f in s.reads:
-                setattr(s, f, map_names(getattr(s, f), self.replacement))
+                x = getattr(s, f)
+                if type(x) is str:
+                    if x in self.instead:
+                        setattr(s, f, self.instead[x])
+                elif type(x) is tuple and x:
+                    setattr(s, f, map_names(x, self.replacement))
             self.statement(s, known, out)
         return out
 
@@ -100,10 +108,11 @@ class _Forwarding:
             self.of_op(s, known, out)
         elif isinstance(s, Load):
             key = (s.array, _typed(s.index))
-            if key in known.loads:
-                self.instead[s.dst] = known.loads[key][1]
+            loads = known.loads.setdefault(self.memory.root(s.array), {})
+            if key in loads:
+                self.instead[s.dst] = loads[key]
             else:
-                known.loads[key] = self.memory.root(s.array), s.dst
+                loads[key] = s.dst
                 out.append(s)
         elif isinstance(s, View):
             key = ("view", s.array, _typed(s.index), s.transposed)
@@ -129,7 +138,7 @@ class _Forwarding:
             elif isinstance(s, Set) and self.type_of(s.value) == self.program.types[s.cell]:
                 known.cells[s.cell] = s.value
             elif isinstance(s, Store) and self.type_of(s.value) == self.program.types[s.array].element:
-                known.loads[s.array, _typed(s.index)] = self.memory.root(s.array), s.value
+                known.loads[self.memory.root(s.array)] = {(s.array, _typed(s.index)): s.value}
             out.append(s)
 
     def named(self, value: Operand, out: Block) -> str:
@@ -225,10 +234,11 @@ class _Forwarding:
 
 def _typed(operands: tuple[Any, ...]) -> Any:
     """Operands as a key in which 1, 1.0 and True differ."""
-    return tuple(
-        _typed(o) if isinstance(o, tuple) else (type(o), o if o == o else "nan", str(o) if o == 0 else "")
-        for o in operands
-    )
+    return tuple([o if type(o) is str else _typed(o) if isinstance(o, tuple) else _number(o) for o in operands])
+
+
+def _number(o: Any) -> Any:
+    return type(o), o if o == o else "nan", str(o) if o == 0 else ""
 
 
 __all__ = ["forward"]
