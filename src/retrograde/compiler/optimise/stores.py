@@ -77,7 +77,7 @@ class _Stores:
         """The roots that a statement touches itself."""
         found = self.own.get(s)
         if found is None:
-            found = self.own[s] = set() if isinstance(s, Alloc) else self.memory.reads(s) | self.memory.writes(s)
+            found = self.own[s] = set() if isinstance(s, Alloc) else {*self.memory.reads(s), *self.memory.writes(s)}
         return found
 
     def is_touched(self, root: str, s: Statement) -> bool:
