@@ -17,7 +17,7 @@ from compiler.harness import Truth, specialised
 from truth import close, differences
 
 import retrograde as rg
-from retrograde.compiler import specialisation
+from retrograde.compiler import parts, specialisation
 from retrograde.compiler.bridge import Bridge, Kind
 from retrograde.compiler.examples import Examples, Weights, lanes_for
 from retrograde.compiler.optimise import PASSES
@@ -99,8 +99,11 @@ class Trial:
 
     def widths(self) -> set[int]:
         """How many lanes the programs had."""
-        found = {which.lanes for v in self.of.variants.values() for which in v.natives if which.mapped}
-        return found or {1}
+        natives = [which for v in self.of.variants.values() for which in v.natives]
+        return {which.lanes for which in natives if which.mapped and which.part != "shared"} or {1}
+
+    def parts(self) -> set[str]:
+        return {which.part for v in self.of.variants.values() for which in v.natives if which.part}
 
 
 def checked(name: str, lanes: int, size: int, **options: Any) -> None:
@@ -113,6 +116,36 @@ def checked(name: str, lanes: int, size: int, **options: Any) -> None:
 @pytest.mark.parametrize("name", SOME)
 def test_each_lane_is_what_a_program_of_one_gives(name):
     checked(name, 3, 8)
+
+
+PARTED = (
+    "chain_of_bodies mixture state_of_a_simulation triangular_loops newton_in_a_while_loop views_write_through "
+    "masks_and_gathers named_tuples products_with_short_inner_axes reductions_with_axes"
+).split()
+
+
+@pytest.fixture
+def _worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "WORTH", np.inf)
+
+
+@pytest.mark.usefixtures("_worth_it")
+@pytest.mark.parametrize("name", PARTED)
+def test_what_directions_share_can_be_computed_apart(name):
+    for lanes in (1, 2):
+        trial = Trial(name, lanes, 4, parts=True)
+        trial.check()
+        assert trial.parts() == {"shared", "rest"}
+        assert trial.widths() == {lanes} or name in ONE_BY_ONE
+
+
+@pytest.mark.skipif(not LONG, reason="RETROGRADE_LONG is not set")
+@pytest.mark.usefixtures("_worth_it")
+@pytest.mark.parametrize("name", CASES)
+def test_what_directions_share_can_be_computed_apart_in_all_programs(name):
+    Trial(name, 1, 4, parts=True).check()
+    Trial(name, 2, 4, parts=True, passes=()).check()
+    Trial(name, 1, 4, parts=True, recompute=False, repeat=False).check()
 
 
 @pytest.mark.skipif(not LONG, reason="RETROGRADE_LONG is not set")

@@ -24,6 +24,7 @@ from retrograde.compiler.lanes import in_lanes
 from retrograde.compiler.lower.function import Lowered
 from retrograde.compiler.optimise import finish, prepare, tidy
 from retrograde.compiler.options import Options
+from retrograde.compiler.parts import in_parts
 from retrograde.compiler.pullback import pullback_program
 from retrograde.compiler.segments import in_segments
 from retrograde.compiler.tangent import program_along_one, tangent_program
@@ -145,6 +146,20 @@ def laned(d: Derivative, mapped: Collection[Role], count: int) -> Derivative | N
     return Derivative(made.program, params, results)
 
 
+def parted(d: Derivative, mapped: Collection[Role]) -> tuple[Derivative, Derivative] | None:
+    """A program in what many values of some parameters share, and the rest; None where that saves little (parts.py)."""
+    given = seeds(d, mapped)
+    parts = in_parts(d.program, given)
+    if parts is None:
+        return None
+    role_of = dict(zip(d.program.params, d.params, strict=True))
+    kept = tuple(("kept", i) for i in range(parts.kept))
+    common = tuple(role for role, is_common in zip(d.results, parts.is_shared, strict=bool(d.results)) if is_common)
+    others = tuple(role for role, is_common in zip(d.results, parts.is_shared, strict=bool(d.results)) if not is_common)
+    shared = Derivative(parts.shared, tuple(role_of[p] for p in parts.shared.params), (*common, *kept))
+    return shared, Derivative(parts.each, (*d.params, *kept), others)
+
+
 def seeds(d: Derivative, mapped: Collection[Role]) -> list[str]:
     """The parameters that have a value for each lane."""
     return [p for p, role in zip(d.program.params, d.params, strict=True) if role in mapped]
@@ -159,12 +174,19 @@ def written_params(program: Program) -> set[str]:
     return Memory(program).all_writes(program.body) & set(program.params)
 
 
-def finished(d: Derivative, passes: Collection[str], copies: bool = True, vectormath: bool = False) -> Program:
+def finished(
+    d: Derivative,
+    passes: Collection[str],
+    copies: bool = True,
+    vectormath: bool = False,
+    mapped: Collection[Role] = (),
+) -> Program:
     """The program as it is written out.
 
     Args:
         copies: copy the caller's own arrays before they are written.
         vectormath: use elementary functions that a loop can vectorise.
+        mapped: what has many values, which are mostly those of a basis.
     """
     program = d.program.derived(d.program.name)
     if copies:
@@ -178,8 +200,7 @@ def finished(d: Derivative, passes: Collection[str], copies: bool = True, vector
                 made.append(Copy(own, p))
         program.body = [*made, *substitute(program.body, names)]
     program.procedures = {name: p.derived(name) for name, p in program.procedures.items()}
-    # The directions and the cotangents of which there are several at once are mostly those of a basis.
-    sparse = [p for role, p in zip(d.params, d.program.params, strict=True) if role[0] == "lane"]
+    sparse = [p for role, p in zip(d.params, d.program.params, strict=True) if role in mapped or role[0] == "lane"]
     programs = [program, *program.procedures.values()]
     for each in programs:
         each.procedures = program.procedures

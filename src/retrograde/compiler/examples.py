@@ -153,13 +153,17 @@ class Gathered:
 
         return room
 
+    def share(self, results: dict[Role, Any]) -> None:
+        """Take results that are the same for all."""
+        self.found |= results
+        self._shared.update(results)
+
     def add(self, number: int, results: dict[Role, Any]) -> None:
         """Take the results of a group."""
         for role, value in results.items():
             base, place = self.place(role, number)
             if place is None:
-                self.found[base] = value
-                self._shared.add(base)
+                self.share({base: value})
                 continue
             if base not in self.found:
                 self.found[base] = np.empty((self.examples.size, *np.shape(value)), np.asarray(value).dtype)

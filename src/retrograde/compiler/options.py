@@ -24,6 +24,8 @@ class Options:
         checkpoint: the length of the segments of loops with a state (see segments.py); True for a root of the whole.
         lanes: how many directions or cotangents a program takes at once, where it can; None for what is likely to be
             best.
+        parts: compute apart, and once, what many directions or cotangents share (see parts.py); None where there are
+            enough of them.
         machine: numba takes programs as LLVM's text, where they can be written so; otherwise as Python.
     """
 
@@ -37,4 +39,5 @@ class Options:
     passes: tuple[str, ...] = PASSES
     checkpoint: bool | int = False
     lanes: int | None = None
+    parts: bool | None = None
     machine: bool = True

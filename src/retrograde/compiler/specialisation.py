@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from retrograde.compiler.options import Options
 
 Leaves = Sequence[Any]
+ENOUGH_FOR_PARTS = 9
+"""So many examples are worth a program of its own for what they share; fewer can go through one program at once."""
 ENOUGH_FOR_A_LOOP = 4
 """So many groups of examples are worth the tenth of a second that it takes to compile a loop over them."""
 
@@ -266,8 +268,15 @@ class Specialisation:
     def run_each(self, which: Which, given: dict[Role, Any], examples: Examples) -> dict[Role, Any]:
         """The program for each example: in groups, the first by itself, which shows the shapes."""
         given = given | {role: np.require(given[role], requirements=("C", "W")) for role in examples.roles}
+        found: dict[Role, Any] = {}
+        if self.has_parts(which, given, examples):
+            shared = which._replace(mapped=examples.roles, part="shared")
+            found = self.run(shared, examples.first(given))
+            given |= {role: found.pop(role) for role in list(found) if role[0] == "kept"}
+            which = shared._replace(part="rest")
         which = self.in_lanes(which, given, examples)
         gathered = Gathered(examples, which.lanes)
+        gathered.share(found)
         groups, whole = -(-examples.size // which.lanes), examples.size // which.lanes
         done = 1
         gathered.add(0, self.run(which, examples.group(given, 0, which.lanes), gathered.room(0)))
@@ -277,6 +286,13 @@ class Specialisation:
         for number in range(done, groups):
             gathered.add(number, self.run(which, examples.group(given, number, which.lanes), gathered.room(number)))
         return gathered.all()
+
+    def has_parts(self, which: Which, given: dict[Role, Any], examples: Examples) -> bool:
+        """Whether what all examples share is computed apart from them."""
+        wanted = None if self.options is None else self.options.parts
+        if not examples.are_seeds or wanted is False or (wanted is None and examples.size < ENOUGH_FOR_PARTS):
+            return False
+        return self.variant(self.known(examples.first(given))).has_parts(which, examples.roles)
 
     def in_lanes(self, which: Which, given: dict[Role, Any], examples: Examples) -> Which:
         """The program of several lanes, where that is likely to be faster."""
@@ -350,7 +366,7 @@ class Specialisation:
         """The type of what a role stands for; None for an array from outside."""
         while role[0] in ("dot", "lane"):
             role = role[2]
-        if role[0] == "constant":
+        if role[0] in ("constant", "kept"):
             return None
         return (self.types if role[0] in ("x", "x_bar") else self.result_types)[role[1]]
 

@@ -36,6 +36,8 @@ class Which(NamedTuple):
         wanted: the leaves whose cotangents are wanted; None for all.
         along: for each direction the leaves in which it is not zero; None for all.
         lanes: how many values it takes at once of what the `mapped` roles stand for.
+        part: of a program in parts, the one that is "shared" by all values of what the `mapped` roles stand for, or the
+            "rest", for each of them.
     """
 
     kind: str
@@ -45,6 +47,7 @@ class Which(NamedTuple):
     along: tuple[Wanted, ...] = ()
     lanes: int = 1
     mapped: frozenset[Role] = frozenset()
+    part: str = ""
 
     @property
     def before(self) -> Which:
@@ -53,7 +56,12 @@ class Which(NamedTuple):
 
     @property
     def of_one_lane(self) -> Which:
-        return self._replace(lanes=1, mapped=frozenset())
+        return self._replace(lanes=1, mapped=self.mapped if self.part else frozenset())
+
+    @property
+    def whole(self) -> Which:
+        """The program of which this is a part, or which is for several lanes here."""
+        return self._replace(lanes=1, mapped=frozenset(), part="")
 
 
 class Finished(NamedTuple):
@@ -119,6 +127,7 @@ class Variant:
         self.finished: dict[Which, Finished] = {}
         self.natives: dict[Which, Callable[..., Any]] = {}
         self._weights: dict[tuple[Which, frozenset[Role]], Weights | None] = {}
+        self._has_parts: dict[tuple[Which, frozenset[Role]], bool] = {}
         self.loops: dict[tuple[Which, Loop], Callable[..., Any]] = {}
 
     # --- made or found -------------------------------------------------------------------------------------------
@@ -176,6 +185,11 @@ class Variant:
             made = derivatives.laned(self.derived(which.of_one_lane), which.mapped, which.lanes)
             assert made is not None, "the weights say that there can be lanes"
             self.programs[which] = made
+        if which not in self.programs and which.part:
+            parts = derivatives.parted(self.derived(which.whole), which.mapped)
+            assert parts is not None, "it was asked whether there are parts"
+            for part, made in zip(("shared", "rest"), parts, strict=True):
+                self.programs[which._replace(part=part)] = made
         if which not in self.programs:
             options = replace(self.options, careful=which.careful or self.options.careful)
             if which.order == 0:
@@ -193,6 +207,21 @@ class Variant:
             self._weights[which, mapped] = made[0]
         return self._weights[which, mapped]
 
+    def has_parts(self, which: Which, mapped: frozenset[Role]) -> bool:
+        """Whether a program is worth being written in parts."""
+        if (which, mapped) not in self._has_parts:
+            found = self._found_or_made(("parts", which, mapped), lambda: (self._is_parted(which, mapped),))
+            self._has_parts[which, mapped] = found[0]
+        return self._has_parts[which, mapped]
+
+    def _is_parted(self, which: Which, mapped: frozenset[Role]) -> bool:
+        from retrograde.compiler import derivatives
+
+        parts = derivatives.parted(self.derived(which), mapped)
+        for part, made in zip(("shared", "rest"), parts or (), strict=parts is not None):
+            self.programs[which._replace(mapped=mapped, part=part)] = made
+        return parts is not None
+
     def _weighed(self, which: Which, mapped: frozenset[Role]) -> Weights | None:
         from retrograde.compiler import derivatives, lanes
 
@@ -208,7 +237,7 @@ class Variant:
         program = made.program
         # A J writes into its arguments as the user wrote it (copies, except of the function itself).
         vectormath = self.settings.vectormath and made is not self.j0
-        finished = derivatives.finished(made, self.options.passes, which.kind == "T", vectormath)
+        finished = derivatives.finished(made, self.options.passes, which.kind == "T", vectormath, which.mapped)
         text = emit(finished)
         return Finished(
             program.name,
