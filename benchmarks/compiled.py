@@ -158,7 +158,7 @@ def derivative(name: str, module: Any, args: tuple[Any, ...], compiled: Any) -> 
         seeds[0, :, 0] = seeds[1, :, 1] = 1
 
         def columns() -> Any:
-            theta = rg.jacobian(lambda theta: program(theta, xs[1]), xs[0], mode="forward")
+            theta = rg.jacobian(compiled, *args, argnums=0, mode="forward")
             us = rg.vmap(lambda seed: rg.jvp(lambda us: program(xs[0], us), xs[1:], (seed,))[1])(seeds)
             return theta, us
 

@@ -16,6 +16,7 @@ import retrograde as rg
 from retrograde import InputError, MutationError
 from retrograde.compiler import native
 from retrograde.compiler.compiled import Compiled
+from retrograde.compiler.specialisation import Specialisation
 
 numba = pytest.importorskip("numba")
 
@@ -429,3 +430,56 @@ def test_an_error_of_numbas_is_told_by_its_reason_and_the_users_line(function, s
         numba.njit(function)(np.eye(2))
     text = str(native.explained(caught.value, function.__name__))
     assert re.search(f"numba cannot compile {function.__name__}: {says}", text)
+
+
+# --- Jacobians of the function itself ---------------------------------------------------------------------------
+
+
+def plain_curve(x, n, w, scale=2.0):
+    y = np.zeros((len(x), 2))
+    for i in range(len(x)):
+        for k in range(n):
+            y[i, k % 2] += np.sin(x[i] * x[i - 1]) * w * (k + 1) * scale
+    return y
+
+
+curve = rg.compile(plain_curve)
+
+
+def noted_runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    ran: list[tuple[str, int]] = []
+    evaluate = Specialisation.evaluate
+
+    def noted(self: Any, kind: str, order: int, *args: Any, **kwargs: Any) -> Any:
+        ran.append((kind, order))
+        return evaluate(self, kind, order, *args, **kwargs)
+
+    monkeypatch.setattr(Specialisation, "evaluate", noted)
+    return ran
+
+
+@pytest.mark.parametrize("chunk", [None, 2])
+def test_a_forward_jacobian_of_the_function_itself_is_one_native_loop(chunk, monkeypatch):
+    ran = noted_runs(monkeypatch)
+    y, found = rg.withjacobian(curve, X, 3, 0.7, argnums=0, mode="forward", chunk=chunk)
+    assert ran == [("J", 1)] * (1 if chunk is None else 2)
+    close(y, plain_curve(X, 3, 0.7))
+    close(found, differences(lambda x: plain_curve(x, 3, 0.7), X), rtol=1e-6, atol=1e-7)
+    several = rg.jacobian(curve, X, 3, 0.7, argnums=(2, 0), mode="forward", scale=1.5)
+    close(several[1], found * 0.75)
+    close(several[0], plain_curve(X, 3, 1.0, 1.5))
+
+
+def test_forward_jacobians_that_native_code_does_not_know_are_traced():
+    square = rg.compile(lambda x, k: (x * x, x * k), cache=False)
+    first, second = rg.jacobian(square, X, 2.0, argnums=0, mode="forward")
+    close(first, np.diag(2 * X))
+    close(second, 2 * np.eye(3))
+    inner = rg.jacobian(lambda x: rg.jacobian(curve, x, 3, 0.7, argnums=0, mode="forward").sum(), X)
+    close(inner, differences(lambda x: rg.jacobian(curve, x, 3, 0.7, argnums=0).sum(), X), rtol=1e-5, atol=1e-6)
+
+
+def test_a_forward_jacobian_of_a_number_in_a_number():
+    cube = rg.compile(lambda x: x**3, cache=False)
+    assert rg.jacobian(cube, 2.0, mode="forward") == 12.0
+    assert rg.withjacobian(cube, 2.0, mode="forward").val == 8.0

@@ -17,6 +17,7 @@ compiled.py    the object that the user holds       bridge.py    the same as a p
 examples.py    many calls in one native loop        kept.py      what outlives the process, under a fingerprint.py
 explain.py     what a pullback keeps                segments.py  checkpoints of long loops
 elements.py    loops over the elements of arrays    lanes.py     several directions in one program
+parts.py       what directions share, once           dependence.py  what depends on a direction
 
 A pullback is made by one class in layers (reverse.py drives it), each a file:
 

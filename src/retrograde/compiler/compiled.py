@@ -361,6 +361,32 @@ class Compiled(Native):
         zeros = [np.zeros((size, *np.shape(args[i]))) for i in range(len(args))]
         return [found.get(("dot", 0, ("x_bar", i)), zeros[i]) for i in range(len(args))]
 
+    def native_tangents(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], directions: dict[int, Any]
+    ) -> tuple[Any, Any] | None:
+        """The value, and its tangents along many directions, in one native loop (see trace/running.py)."""
+        from retrograde.compiler.arguments import flat_types
+        from retrograde.compiler.examples import Examples
+        from retrograde.compiler.form import Type
+
+        of, arguments = self._bound(args, kwargs)
+        if of.written or not of.result_types or of.structure != of.result_types[0]:
+            return None
+        if of.result_types[0].dtype != "float64":
+            return None
+        kinds = [of.arguments[name] for name in arguments]
+        along: dict[Any, Any] = {}
+        for place, d in directions.items():
+            if not isinstance(kinds[place], Type) or kinds[place].dtype != "float64":
+                return None
+            number = sum(len(list(flat_types(kind))) for kind in kinds[:place])
+            along["dot", 0, ("x", number)] = d
+        leaves = self._leaves(of, arguments)
+        size = len(next(iter(along.values())))
+        given = {("x", i): leaf for i, leaf in enumerate(leaves)} | along
+        found = of.evaluate("J", 1, given, None, Examples(size, frozenset(along)))
+        return found["y", 0], found["dot", 0, ("y", 0)]
+
 
 @functools.cache
 def _load() -> None:

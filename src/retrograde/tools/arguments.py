@@ -26,12 +26,14 @@ class Arguments:
     Attributes:
         xs: the variables, integers as floats.
         params: the `Params`, if that is what was given.
+        places: which arguments the variables are, where each is an argument as it was given; None otherwise.
     """
 
-    __slots__ = ("_args", "_flat", "_is_one", "params", "xs")
+    __slots__ = ("_args", "_flat", "_is_one", "params", "places", "xs")
 
     def __init__(self, args: tuple[Any, ...], argnums: Any, name: str) -> None:
         self.params = args[0] if isinstance(args[0], Params) else None
+        self.places: tuple[int, ...] | None = None
         if self.params is not None:
             if len(args) > 1 or argnums is not None:
                 raise InputError(
@@ -46,6 +48,8 @@ class Arguments:
         self._args = args
         self._flat = {i: _taken_apart(args[i]) for i in places}
         self.xs = tuple(_as_floats(leaf) for leaves, _ in self._flat.values() for leaf in leaves if _counts(leaf))
+        is_plain = len(self.xs) == len(places) and all(x is args[i] for x, i in zip(self.xs, places, strict=True))
+        self.places = tuple(places) if is_plain else None
 
     def filled(self, values: Sequence[Any]) -> list[Any]:
         """The arguments with other values in the places of the variables."""

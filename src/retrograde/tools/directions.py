@@ -112,13 +112,13 @@ def columns(
     xs: tuple[Any, ...],
     passes: Passes,
     nbytes: int = 0,
-    natively: Callable[[list[Any]], list[Any] | None] | None = None,
+    natively: Callable[[list[Any]], tuple[Any, list[Any]] | None] | None = None,
 ) -> tuple[list[Any], Blocks]:
     """The values of `f(*xs)` (a list of arrays) and the blocks of its Jacobian, by forward mode.
 
     Args:
         nbytes: the size of the largest array on the way, if it is known.
-        natively: gives the tangents of values like `xs` along directions of `xs`, where native code has them.
+        natively: gives the values and their tangents along directions of `xs`, where native code has them.
 
     Raises:
         MissingRuleError: a rule has no pushforward.
@@ -137,13 +137,13 @@ def columns(
             gathered = Gathered(_size(x))
             for start, stop in passes.sizes(_size(x), nbytes):
                 directions = Units(x, start, stop)
-                dots = None
+                found = None
                 if natively is not None:
-                    dots = natively([np.stack(list(directions)) if i == j else None for i in range(len(xs))])
-                if dots is None:
+                    found = natively([directions.all() if i == j else None for i in range(len(xs))])
+                if found is None:
                     dots = passes.along(push, directions)
-                elif not ys:
-                    ys[:] = xs
+                else:
+                    ys[:], dots = found
                 gathered.add(start, dots)
                 bar.update(stop - start)
             by_input.append(gathered.parts())
@@ -250,6 +250,12 @@ class Units:
             unit = np.zeros(self._shape, self._dtype)
             unit.reshape(-1)[place] = self._factor
             yield unit[()]
+
+    def all(self) -> Any:
+        """All of them, with their axis in front."""
+        made = np.zeros((len(self), math.prod(self._shape)), self._dtype)
+        made[np.arange(len(self)), np.arange(self._start, self._stop)] = self._factor
+        return made.reshape((len(self), *self._shape))
 
     def held(self, level: BatchLevel) -> Any:
         """All of them, as a value of a batch."""

@@ -15,7 +15,7 @@ from retrograde.tools.arguments import Arguments, is_vector
 from retrograde.tools.directions import Blocks, Passes, Recorded, columns, diagonal
 from retrograde.trace.creation import array_of
 from retrograde.trace.handle import contents, is_traced, like_of, plain, shape_of
-from retrograde.trace.running import interruptible, native_products
+from retrograde.trace.running import interruptible, native_products, native_tangents
 from retrograde.trace.structure import flatten, unflatten, zero_like
 
 
@@ -144,10 +144,11 @@ def hessian(
     if arguments.params is not None:
         _refuse_forward(mode)
         mode = "reverse"
-    is_plain = len(arguments.xs) == len(args) and all(x is arg for x, arg in zip(arguments.xs, args, strict=True))
+    is_plain = arguments.places == tuple(range(len(args)))
 
-    def natively(directions: list[Any]) -> list[Any] | None:
-        return native_products(f, args, kwargs, directions) if is_plain and argnums is None else None
+    def natively(directions: list[Any]) -> tuple[Any, list[Any]] | None:
+        products = native_products(f, args, kwargs, directions) if is_plain else None
+        return None if products is None else (arguments.xs, products)
 
     try:
         blocks = (
@@ -248,6 +249,16 @@ def _value_and_jacobian(
         ys, returned[:] = ([array_of(y)], [None]) if is_vector(y) else _taken_apart(y)
         return [_checked_output(y) for y in ys]
 
+    def natively(directions: list[Any]) -> tuple[list[Any], list[Any]] | None:
+        if arguments.places is None or holomorphic:
+            return None
+        along = {i: d for i, d in zip(arguments.places, directions, strict=True) if d is not None}
+        found = native_tangents(f, args, kwargs, along)
+        if found is None:
+            return None
+        ys, returned[:] = _taken_apart(found[0])
+        return ys, [found[1]]
+
     if not arguments.xs:
         raise InputError("jacobian was given nothing that can be differentiated: constants have no derivative")
     passes = Passes(chunk, progress)
@@ -256,7 +267,7 @@ def _value_and_jacobian(
         recorded = Recorded(flat_f, arguments.xs, arguments.params)
         ys, blocks = recorded.ys, recorded.rows(passes)
     else:
-        ys, blocks = _by_either(flat_f, arguments.xs, mode, passes, holomorphic)
+        ys, blocks = _by_either(flat_f, arguments.xs, mode, passes, holomorphic, natively)
     return unflatten(returned[0], ys), unflatten(returned[0], [arguments.in_structures(row) for row in blocks])
 
 
@@ -267,13 +278,18 @@ def _taken_apart(y: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _by_either(
-    f: Callable[..., list[Any]], xs: tuple[Any, ...], mode: str, passes: Passes, holomorphic: bool
+    f: Callable[..., list[Any]],
+    xs: tuple[Any, ...],
+    mode: str,
+    passes: Passes,
+    holomorphic: bool,
+    natively: Callable[[list[Any]], tuple[list[Any], list[Any]] | None],
 ) -> tuple[list[Any], Blocks]:
     """The values and for each of them one block for each of `xs`, by columns or by rows, whichever are fewer."""
     if not holomorphic and any(np.iscomplexobj(plain(x)) for x in xs):
         check_holomorphic(f, xs)
     if mode == "forward":
-        return columns(f, xs, passes)
+        return columns(f, xs, passes, natively=natively)
     recorded = Recorded(f, xs)
     n_inputs, n_outputs = (sum(int(np.size(plain(x))) for x in values) for values in (xs, recorded.ys))
     # What is recorded need not be run again, so that rows are preferred where they are as many.

@@ -218,12 +218,35 @@ class Native:
         """
         raise NotImplementedError
 
+    def native_tangents(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], directions: dict[int, Any]
+    ) -> tuple[Any, Any] | None:
+        """The value, and its tangents along many directions.
+
+        Args:
+            directions: for some positional arguments an array with the axis of the directions in front.
+
+        Returns:
+            The value, and the tangents with the same axis in front. None where the function does not return one number
+            or one array of floats, or an argument is neither.
+        """
+        raise NotImplementedError
+
 
 def native_products(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], directions: list[Any]) -> list[Any] | None:
     """What `f` itself knows of the products of its Hessian with directions; None where it has to be traced."""
     if not isinstance(f, Native) or any(map(contains_traced, (*args, *kwargs.values(), *directions))):
         return None
     return f.native_products(args, kwargs, directions)
+
+
+def native_tangents(
+    f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], directions: dict[int, Any]
+) -> tuple[Any, Any] | None:
+    """What `f` itself knows of its tangents along many directions; None where it has to be traced."""
+    if not isinstance(f, Native) or any(map(contains_traced, (*args, *kwargs.values(), *directions.values()))):
+        return None
+    return f.native_tangents(args, kwargs, directions)
 
 
 def native_gradient(
