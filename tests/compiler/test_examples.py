@@ -7,10 +7,12 @@ import pytest
 from truth import close
 
 import retrograde as rg
+from retrograde.compiler.specialisation import Specialisation
 
 pytest.importorskip("numba")
 
 XS = np.linspace(-1.0, 2.0, 12).reshape(4, 3)
+MANY = np.random.default_rng(0).uniform(-1, 1, (11, 3))
 V = np.array([0.3, -1.0, 0.5])
 
 
@@ -147,3 +149,64 @@ def test_products_with_hessians_say_what_is_wrong_as_transforms_do():
         rg.hessian(rg.compile(lambda x: x * x), XS[0])
     with pytest.raises(rg.InputError, match="takes integers for data"):
         rg.hvp(rg.compile(lambda x: x * x), 3, 1.0)
+
+
+def weighed(x, w, n):
+    s = 0.0
+    for i in range(len(x)):
+        s += np.sin(x[i] * w[i]) * x[0] ** n
+    return s, x * w[1] * s
+
+
+compiled_weighed = rg.compile(weighed)
+
+
+def over_a_batch(function):
+    """A function of a batch and of weights that are the same for all of it."""
+
+    def loss(xs, w):
+        s, ys = rg.vmap(lambda x: function(x, w, 2))(xs)
+        return np.sum(s**2) + np.sum(ys[:, 1])
+
+    return loss
+
+
+def with_compiled(derivative):
+    """A derivative with the function and with its compiled form, and how often programs were run for the latter."""
+    with pytest.MonkeyPatch.context() as patch:
+        runs: list[str] = []
+        evaluate = Specialisation.evaluate
+
+        def counted(*args, **kwargs):
+            runs.append(args[1])
+            return evaluate(*args, **kwargs)
+
+        patch.setattr(Specialisation, "evaluate", counted)
+        return derivative(weighed), derivative(compiled_weighed), len(runs)
+
+
+@pytest.mark.usefixtures("as_plain_python")
+@pytest.mark.parametrize(
+    "derivative",
+    [
+        lambda f: rg.gradient(over_a_batch(f), MANY, V),
+        lambda f: rg.jvp(over_a_batch(f), (MANY, V), (MANY + 1, V * 2)),
+        lambda f: rg.hvp(lambda w: over_a_batch(f)(MANY, w), V, V + 1),
+        lambda f: rg.hessian(lambda w: over_a_batch(f)(MANY, w), V),
+        lambda f: rg.gradient(lambda w: np.sum(rg.gradient(over_a_batch(f), MANY, w)[0] ** 2), V)[0],
+        lambda f: rg.vmap(lambda w: rg.gradient(over_a_batch(f), MANY, w)[1])(XS),
+        lambda f: rg.vmap(lambda w: rg.vmap(lambda x: f(x, w, 2)[0])(MANY))(XS),
+    ],
+)
+def test_derivatives_of_a_batch_take_all_examples_at_once(derivative):
+    want, got, runs = with_compiled(derivative)
+    for a, b in zip(
+        got if isinstance(got, tuple) else (got,), want if isinstance(want, tuple) else (want,), strict=True
+    ):
+        close(a, b, rtol=1e-11, atol=1e-11)
+    assert runs < len(MANY)
+
+
+def test_batches_of_batches_without_examples_are_told_so():
+    with pytest.raises(rg.BatchError, match="no examples"):
+        rg.vmap(lambda w: rg.vmap(lambda x: compiled_weighed(x, w, 2)[0])(XS))(np.zeros((0, 3)))

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from retrograde.compiler.batched import OfOne, Pairs, of_all
 from retrograde.compiler.examples import Examples
 from retrograde.compiler.specialisation import Specialisation, nested
 from retrograde.compiler.variant import Wanted
@@ -295,12 +296,33 @@ class _Of:
 
     def mapped(self, level: Any, flat: tuple[Any, ...], lengths: list[int]) -> list[Any]:
         size, values, held = level.examples(flat)
-        if size == 0 or any(map(is_traced, values)):
+        outer, wrap = highest_level(values), level.wrap
+        if outer is not None and outer.maps:
+            pairs = Pairs.of(level, outer, values, held)
+            if pairs is not None:
+                size, values, held, wrap, outer = pairs.size, pairs.values, pairs.held, pairs.wrap, None
+        if size == 0 or (outer is not None and outer.maps):
             return list(level.one_by_one(self.function(lengths), flat, {}))
+        if outer is not None:
+            rule = of_all(self.of_one(lengths, values, outer), level, held)
+            return [wrap(y) for y in call_rule(rule, tuple(values), {})]
         roles = self.bridge.roles(self.kind)
         examples = Examples(size, frozenset(role for role, h in zip(roles, held, strict=True) if h))
         found = self.plain(self.kind, *_split(values, lengths), examples=examples)
-        return [level.wrap(value) if is_mapped else value for value, is_mapped in zip(found, self.which(examples))]
+        return [wrap(value) if is_mapped else value for value, is_mapped in zip(found, self.which(examples))]
+
+    def of_one(self, lengths: list[int], values: Sequence[Any], outer: Any) -> OfOne:
+        """The function of one example, for a transform outside of the batch."""
+        traced = [self.traced(vector, outer) for vector in _split(values, lengths)]
+
+        def pull(y: Sequence[Any], args: Sequence[Any], y_bar: Sequence[Any]) -> list[Any]:
+            inner = self.pull(self.kind, y, traced, *_split(args, lengths))
+            return [bar for part in inner(y_bar) for bar in part]
+
+        def push(y: Sequence[Any], args: Sequence[Any], dots: Sequence[Any]) -> Sequence[Any]:
+            return _with_zeros(self.push(self.kind, y, _split(dots, lengths), *_split(args, lengths))[1], y)
+
+        return OfOne(self.function(lengths), pull, push, self.bridge.of.source.function)
 
     def which(self, examples: Examples) -> list[bool]:
         """Which results differ from one example to the next."""
