@@ -10,7 +10,7 @@ from retrograde.rules.contractions import constant
 from retrograde.rules.lengths import over_length
 from retrograde.rules.numpy_reductions import is_normal, is_nowhere_zero, is_plain
 from retrograde.rules.points import call, real
-from retrograde.rules.products import has_nan, somewhere, times_own
+from retrograde.rules.products import has_nan, is_finite, somewhere, times_own
 from retrograde.rules.table import Elementwise, applied, chained, composed, elementwise, multiple, one_over, overwriting
 
 elementwise(np.add, 1.0, 1.0, at=[real(-3, 3), real(-3, 3)], shows=True)
@@ -94,10 +94,32 @@ def power_in_exponent(y: Any, a: Any, b: Any) -> Any:
     return y * np.log(np.where((a == 0) & (np.real(b) >= 0), 1.0, a))
 
 
+def power_at_once(bar: Any, y: Any, a: Any, b: Any, may_write: bool) -> Any:
+    """Both cotangents of aᵇ from bar·aᵇ, where no power is near zero or negative, and all comes out finite."""
+    if not np.min(y) >= np.finfo(y.dtype).tiny:
+        return None
+    a_bar = np.multiply(bar, y, out=y if may_write else None)
+    b_bar = np.log(a)
+    b_bar *= a_bar
+    a_bar *= b
+    a_bar /= a
+    if is_finite(a_bar) and is_finite(b_bar):
+        return a_bar, b_bar
+    if may_write:
+        np.power(a, b, out=y)
+    return None
+
+
 POWER_OF_NUMBER = Elementwise(np.power, (power_of_number, 0.0))
 """The rule of `a ** 3`, which does not keep the result as that of `np.power` does."""
 
-elementwise(np.power, overwriting(power_in_base), power_in_exponent, at=[real(0.3, 2), real(-2, 3)])
+elementwise(
+    np.power,
+    overwriting(power_in_base),
+    power_in_exponent,
+    at=[real(0.3, 2), real(-2, 3)],
+    at_once=power_at_once,
+)
 elementwise(np.float_power, overwriting(power_in_base), power_in_exponent, at=[real(0.3, 2), real(-2, 3)])
 
 

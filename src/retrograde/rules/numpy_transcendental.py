@@ -10,7 +10,7 @@ import numpy as np
 from retrograde.rules.dispatching import dispatched
 from retrograde.rules.numpy_reductions import is_normal, is_plain
 from retrograde.rules.points import call, real
-from retrograde.rules.products import has_nan
+from retrograde.rules.products import has_nan, is_finite
 from retrograde.rules.table import composed, elementwise, multiple, one_over, overwriting, shared
 
 LN_2 = math.log(2)
@@ -134,11 +134,26 @@ def _over_square(square: Any, x: Any, may_write: bool = False) -> Any:
     return np.divide(x, square, out=square) if may_write else x / square
 
 
+def _angle_at_once(bar: Any, a: Any, b: Any, may_write: bool) -> Any:
+    """Both cotangents of arctan2(a, b) from bar / (a² + b²), where that is far from overflow and underflow."""
+    square = a * a
+    square += b * b
+    if not is_normal(square):
+        return None
+    b_bar = np.divide(bar, square, out=square)
+    if not is_finite(b_bar):
+        return None
+    a_bar = b_bar * b
+    b_bar *= a
+    return a_bar, np.negative(b_bar, out=b_bar)
+
+
 elementwise(
     np.arctan2,
     shared(square_length, overwriting(lambda s, b, may_write=False: _over_square(s, b, may_write))),
     multiple(-1.0, shared(square_length, overwriting(lambda s, a, may_write=False: _over_square(s, a, may_write)))),
     at=[real(-3, 3), real(0.2, 3)],
+    at_once=_angle_at_once,
 )
 
 elementwise(np.deg2rad, DEGREE, at=[real(-200, 200)])

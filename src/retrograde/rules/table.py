@@ -80,6 +80,10 @@ class Elementwise(Rule):
     result, `x` the only argument, or `a`, `b`, `c` the first, second and third. What no partial names is not kept.
     A function of complex arguments is taken to be holomorphic.
 
+    `at_once(bar, y, a, b, may_write)` → the cotangents of both arguments, or None where the partials are to be asked:
+    for large arrays of one shape, with what the partials name. It may use the memory of `y` if it may write, and leaves
+    it as it was with None.
+
     Of real float64: `proven` is whether no partial is infinite or NaN where the result is finite, and no divisor zero
     or NaN; `shows` is whether the arguments are finite, too. (What a finite loss is a sum of need not be checked.)
     """
@@ -87,6 +91,7 @@ class Elementwise(Rule):
     partials: tuple[Partial, ...]
     proven: bool = False
     shows: bool = False
+    at_once: Function | None = None
 
 
 class Reciprocal:
@@ -329,10 +334,15 @@ WITH_KEYWORD: dict[Function, dict[str, Function]] = {}
 
 
 def elementwise(
-    function: Function, *partials: Partial, at: Sequence[Any], proven: bool = False, shows: bool = False
+    function: Function,
+    *partials: Partial,
+    at: Sequence[Any],
+    proven: bool = False,
+    shows: bool = False,
+    at_once: Function | None = None,
 ) -> None:
     """Define the derivative of an elementwise function by its partial derivatives, in the order of its arguments."""
-    _add(Elementwise(function, partials, proven, shows, at=at))
+    _add(Elementwise(function, partials, proven, shows, at_once, at=at))
 
 
 def one_over(divisor: Callable[..., Any]) -> Reciprocal:

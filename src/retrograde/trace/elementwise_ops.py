@@ -24,6 +24,7 @@ from retrograde.rules.table import Applied, Chained, Elementwise, Multiple, Over
 from retrograde.trace.ops import (
     SPENT,
     Op,
+    are_large,
     conj,
     deposit,
     deposit_negative,
@@ -55,8 +56,8 @@ def elementwise_op(rule: Elementwise, active: tuple[bool, ...], fitted: bool) ->
     kept = residuals(rule, active)
     links = [f"link_{_ARGUMENTS[i]}" for i in wanted]
     likes = [f"like_{_ARGUMENTS[i]}" for i in wanted] if fitted else []
-    helpers = (times, divided, over, scaled, fit, conj, match, deposit, deposit_negative, is_unheld)
-    names: dict[str, Any] = {f.__name__: f for f in helpers} | {"SPENT": SPENT}
+    helpers = (times, divided, over, scaled, fit, conj, match, deposit, deposit_negative, is_unheld, are_large)
+    names: dict[str, Any] = {f.__name__: f for f in helpers} | {"SPENT": SPENT, "at_once": rule.at_once}
     steps, prepare = _steps([rule.partials[i] for i in wanted], names, fitted)
     constants = [name for name, is_active in zip(_ARGUMENTS, active, strict=False) if not is_active]
     steps = [s._replace(is_constant=s.how == "times" and s.partial in constants) for s in steps]
@@ -80,7 +81,18 @@ def elementwise_op(rule: Elementwise, active: tuple[bool, ...], fitted: bool) ->
 
     def careful_text(name: str, is_proven: bool) -> str:
         # Without the node, residuals that nobody else holds may be overwritten.
-        text = f"def {name}(cotangents, node, y_bar):\n{unpack}    del node\n{prepare}"
+        text = f"def {name}(cotangents, node, y_bar):\n{unpack}    del node\n"
+        if rule.at_once is not None and len(active) == 2 and all(active) and not fitted:
+            text += (
+                f"    if are_large(y_bar, {', '.join(kept)}):\n"
+                f"        may_write = {'is_unheld(y, SPENT)' if 'y' in kept else 'False'}\n"
+                f"        bars = at_once(y_bar, {', '.join(kept)}, may_write)\n"
+                "        if bars is not None:\n"
+                "            deposit(cotangents, link_a[0], bars[0])\n"
+                "            deposit(cotangents, link_b[0], bars[1])\n"
+                "            return\n"
+            )
+        text += prepare
         for number, step in enumerate(steps):
             later = {name for other in steps[number + 1 :] for name in (other.of, *other.names)}
             is_last = step.of not in later

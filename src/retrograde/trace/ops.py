@@ -288,6 +288,12 @@ def is_unheld(x: Any, spent: int) -> bool:
     ) and has_own_memory(x)
 
 
+def are_large(*arrays: Any) -> bool:
+    """Whether all are large plain arrays of one shape and dtype."""
+    first = arrays[0]
+    return type(first) is ndarray and first.nbytes >= _LARGE and all(_is_like(x, first) for x in arrays)
+
+
 def conj(x: Any) -> Any:
     """The complex conjugate; what is real is returned as it is."""
     dtype = getattr(x, "dtype", None)
