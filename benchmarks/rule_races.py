@@ -32,7 +32,7 @@ class Race:
 
 
 TAIL = "the slope keeps its digits in the tails, where 1 - y² loses them: they are looked for and computed again"
-RANGE = "zeros, overflow and underflow are looked for, where the quick formula fails: two passes or more"
+RANGE = "zeros, overflow and underflow are looked for, where the quick formula fails: a pass or two"
 
 
 def elementwise_races(n: int) -> list[Race]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from retrograde import gradient
+from retrograde.errors import LossError
 from retrograde.rules.table import RULES, Elementwise
 
 AWKWARD = [
@@ -68,8 +69,7 @@ def test_gradients_of_large_arrays_are_those_of_small_ones(rule, masked):
         with np.errstate(all="ignore"):
             try:
                 pairs = list(both(loss, points, w))
-            except ValueError as error:
-                assert "finite loss" in str(error)  # the sum of what is finite need not be
+            except LossError:  # the sum of what is finite need not be
                 continue
         for small, large in pairs:
             assert np.allclose(small, large, rtol=1e-13, atol=0, equal_nan=True), function

@@ -14,13 +14,25 @@ from typing import Any
 
 import numpy as np
 
+from retrograde.rules import products
 from retrograde.rules.contractions import as_array, contracted, matmul, matmul_from_left, outer
 from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.points import call, complex_, real
-from retrograde.rules.products import conj, hermitian, reshaped, size_of, times, unbroadcast
+from retrograde.rules.products import reshaped, size_of, times, unbroadcast
 from retrograde.rules.table import Like, multilinear
 
 # --- matmul, matvec, vecmat, vecdot ----------------------------------------------------------------------------------
+
+
+def conj(x: Any) -> Any:
+    """`products.conj`, which needs not be asked for real arrays."""
+    is_real = type(x) is float or (type(x) is np.ndarray and x.dtype.kind == "f")
+    return x if is_real else products.conj(x)
+
+
+def hermitian(a: Any) -> Any:
+    """The conjugate matrix transpose, likewise."""
+    return a.mT if type(a) is np.ndarray and a.dtype.kind == "f" else products.hermitian(a)
 
 
 def _matvec_adjoint_vector(y_bar: Any, matrix: Any, shape: tuple[int, ...]) -> Any:
@@ -231,7 +243,7 @@ def inner_adjoint_b(y_bar: Any, a: Any, b: Like) -> Any:
 
 def vdot_adjoint_a(y_bar: Any, a: Like, b: Any) -> Any:
     """y = Σ conj(a) b over all elements in order, whatever the shapes."""
-    return reshaped(times(y_bar if type(y_bar) is float else conj(y_bar), b), a.shape)
+    return reshaped(times(conj(y_bar), b), a.shape)
 
 
 def vdot_adjoint_b(y_bar: Any, a: Any, b: Like) -> Any:

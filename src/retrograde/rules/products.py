@@ -89,9 +89,11 @@ def over(x_bar: Any, divisor: Any) -> Any:
 
 def has_nan(x: Any) -> bool:
     """Whether any element is NaN."""
-    if type(x) is float or type(x) is np.float64:
+    kind = type(x)
+    if kind is float or kind is np.float64:
         return bool(x != x)
-    x = everything(x)
+    if kind is not np.ndarray:
+        x = everything(x)
     if type(x) is np.ndarray and x.dtype.kind == "f" and x.flags.c_contiguous:
         # The squares sum to NaN exactly if there is one; several times cheaper than isnan and any.
         flat = x.reshape(-1)

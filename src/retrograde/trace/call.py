@@ -114,7 +114,9 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
     level = found[0].traced.level
     active = found
     if len(found) > 1:
-        level = max((operand.traced.level for operand in found), key=lambda level: level.depth)
+        for operand in found:
+            if operand.traced.level.depth > level.depth:
+                level = operand.traced.level
         active = [operand for operand in found if operand.traced.level is level]
     if level.maps:
         return level.map(rule.function, args, kwargs)
@@ -123,7 +125,7 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
     if len(active) != len(args) or active[0].path or active[-1].path:
         # Of differentiable arguments linear rules keep no values; masks, indices and counts are kept by every rule.
         of_operand = snapshot if type(rule) is Linear else keep
-        replaced = {positions[operand.slot] for operand in active if not operand.path}
+        replaced = [positions[operand.slot] for operand in active if not operand.path]
         primals = [
             arg if i in replaced else _kept_tree(of_operand if i in positions else keep, arg)
             for i, arg in enumerate(args)
@@ -132,7 +134,8 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
         kwargs = {name: _kept_tree(keep, value) for name, value in kwargs.items()}
     for operand in active:
         i = positions[operand.slot]
-        primals[i] = _replaced(primals[i], operand.path, operand.traced.primal)
+        primal = operand.traced.primal
+        primals[i] = _replaced(primals[i], operand.path, primal) if operand.path else primal
     pull = None
     y_dot = None
     if type(rule) is General and rule.with_tangent is not None and level.pushes:
@@ -146,11 +149,13 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
         y, pull = rule.together(*primals, **kwargs)
     else:
         y = rule.function(*primals, **kwargs)
-    if type(y) is not ndarray and issubclass(type(y), ndarray):
+    kind = type(y)
+    if kind is not ndarray and issubclass(kind, ndarray):
         y = of_numpy(y)
-    _check_not_cut(rule, y, active)
+    if kind is not float64 and (kind is not ndarray or y.dtype.kind != "f"):
+        _check_not_cut(rule, y, active)
     binding = Binding(rule, y, tuple(primals), kwargs, positions, pull, y_dot)
-    if len(active) == 1 and not active[0].path:
+    if len(active) == 1 and kind is not float64 and not active[0].path:
         views = _views(binding, active[0])
         if views is not None:
             return views
@@ -191,6 +196,8 @@ def _views(binding: Binding, operand: Operand) -> Any:
     if isinstance(binding.rule, General) and not (binding.rule.repeatable and binding.rule.gives_views):
         return None  # (not repeatable:) a user's own function, which says itself what its derivative is
     if type(y) is not ndarray and type(y) not in HANDLES and not isinstance(y, tuple | list):
+        return None
+    if type(y) is ndarray and y.base is None and type(x) is Traced and y is not x.primal:
         return None
     i = binding.positions[operand.slot]
     whole = binding.args[i]
