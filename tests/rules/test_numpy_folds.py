@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -64,3 +65,29 @@ def test_ties_in_a_slice_share_equally() -> None:
 def test_a_fold_has_the_dtype_that_is_asked_for() -> None:
     y, y_dot = jvp(lambda x: np.hypot.reduce(x, dtype=np.float32), (X,), (X,))
     assert y.dtype == y_dot.dtype == np.float32
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0), (0,)])
+def test_folds_of_nothing_have_the_shapes_of_numpys(shape):
+    x = np.zeros(shape)
+    for axis in range(len(shape)):
+        with_start = partial(np.logaddexp2.reduce, axis=axis, initial=1.0)
+        assert np.array_equal(jvp(with_start, (x,), (x,))[0], with_start(x))
+        if shape[axis]:
+            for f in (np.subtract.reduce, np.subtract.accumulate, lambda x, axis: np.subtract.reduceat(x, [0], axis)):
+                y, y_dot = jvp(lambda x, f=f, axis=axis: f(x, axis=axis), (x,), (x,))
+                assert np.shape(y) == np.shape(y_dot) == np.shape(f(x, axis=axis))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.longdouble])
+def test_folds_keep_the_dtype_and_give_numbers(dtype):
+    x = np.array([0.5, -1.0, 2.0], dtype)
+    for f in (
+        lambda x: np.logaddexp2.reduce(x, initial=0.25),
+        lambda x: np.logaddexp2.reduce(x, where=np.array([True, False, True])),
+        lambda x: np.subtract.reduce(x, initial=np.float64(0.25)),
+        lambda x: np.logaddexp2.reduce(x[0], axis=None),
+    ):
+        y, y_dot = jvp(f, (x,), (np.ones(3, dtype),))
+        assert type(y) is type(y_dot) is type(f(x)) is dtype
+        assert y == f(x)

@@ -162,8 +162,7 @@ class Tape(RecordingLevel):
         f = traceable(f)
 
         def work() -> Any:
-            y = f(*args, **kwargs)
-            return y if type(y) is Traced else settled(y)
+            return settled(f(*args, **kwargs))
 
         y = run(self, work, f, leaves)
         self.size = counter()

@@ -107,7 +107,13 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     if len(spacings) != len(axes):
         raise TypeError("invalid number of arguments")
     slopes = [_slopes(f, h, i, edge_order) for h, i in zip(spacings, axes, strict=True)]
+    slopes = [slope if slope.dtype == f.dtype or f.dtype.kind == "O" else _of(slope, f.dtype) for slope in slopes]
     return slopes[0] if len(slopes) == 1 else tuple(slopes)
+
+
+def _of(slope: Any, dtype: Any) -> Any:
+    """NumPy writes the slopes into an array like that of the values; what would lose digits of a complex one stays."""
+    return slope.astype(dtype) if slope.dtype.kind == dtype.kind else slope
 
 
 def _slopes(f: Any, spacing: Any, axis: Axis, edge_order: int) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from retrograde.rules.contractions import as_array
 from retrograde.rules.points import call, complex_, real
 from retrograde.rules.products import somewhere
 from retrograde.rules.table import composed
@@ -21,10 +22,11 @@ def _beyond_one(x: Any) -> Any:
 
 
 def widened(x: Any, outside: Callable[[Any], Any]) -> Any:
-    """`x`, as complex numbers if any element lies `outside` of where the function is real."""
+    """`x`, as complex numbers if any element lies `outside` of where the function is real: of NumPy's choice, single
+    or double."""
     if np.iscomplexobj(x) or not somewhere(outside(x)):
         return x if hasattr(x, "shape") else np.asarray(x)[()]
-    return x + 0j
+    return x.astype(np.complex64 if x.dtype == np.float32 else np.complex128) if hasattr(x, "dtype") else x + 0j
 
 
 def emath(name: str, outside: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -42,6 +44,7 @@ def logn(n: Any, x: Any) -> Any:
 
 def power(x: Any, p: Any) -> Any:
     x = widened(x, _negative)
+    p = as_array(p)
     return np.power(x, p * 1.0 if somewhere(np.real(p) < 0) else p)
 
 

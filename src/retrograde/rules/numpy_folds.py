@@ -6,6 +6,7 @@ derivatives are those of the steps. What folds fast has a formula in `numpy_redu
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -44,10 +45,9 @@ def reduce_body(ufunc: np.ufunc) -> Any:
         # For what NumPy says of several axes, of a mask without `initial`, of an empty axis.
         ufunc.reduce(np.ones(shape), axis=axis, where=where, **({} if initial is _UNSET else {"initial": 1.0}))
         around = tuple(shape[i] for i in left)
-        steps = np.reshape(np.transpose(x, removed + left), (-1, *around))
-        mask: Any = (
-            True if where is True else np.broadcast_to(where, shape).transpose(removed + left).reshape(-1, *around)
-        )
+        folded = (math.prod(shape[i] for i in removed), *around)
+        steps = np.reshape(np.transpose(x, removed + left), folded)
+        mask: Any = True if where is True else np.broadcast_to(where, shape).transpose(removed + left).reshape(folded)
         start = 0
         if initial is _UNSET or initial is None:
             if len(steps) == 0:
@@ -56,7 +56,7 @@ def reduce_body(ufunc: np.ufunc) -> Any:
             if mask is not True:
                 y = np.where(mask[0], y, ufunc.identity)
         else:
-            y = np.broadcast_to(initial, around)
+            y = np.broadcast_to(_cast(initial, x.dtype), around)
         for i in range(start, len(steps)):
             stepped = ufunc(y, steps[i])
             y = stepped if mask is True else np.where(mask[i], stepped, y)
@@ -66,7 +66,9 @@ def reduce_body(ufunc: np.ufunc) -> Any:
 
 
 def _in_shape(y: Any, shape: tuple[int, ...], removed: tuple[int, ...], keepdims: bool) -> Any:
-    return np.reshape(y, tuple(1 if i in removed else n for i, n in enumerate(shape))) if keepdims else y
+    if keepdims:
+        y = np.reshape(y, tuple(1 if i in removed else n for i, n in enumerate(shape)))
+    return y if np.ndim(y) else y[()]
 
 
 def accumulate_body(ufunc: np.ufunc) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograde.errors import UnsupportedArgumentError
+from retrograde.rules.contractions import as_array
 from retrograde.rules.numpy_indexing import summed_at
 from retrograde.rules.points import call, complex_, distinct, real
 from retrograde.rules.products import everywhere, somewhere
@@ -28,6 +29,11 @@ linear(
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     """np.histogram_bin_edges, with the derivatives of edges that the smallest and the largest element decide."""
+    return _edges(a, bins, range, as_in_one_dimension=True)
+
+
+def _edges(a: Any, bins: Any, range: Any, as_in_one_dimension: bool) -> Any:
+    """The edges; in one dimension they have the precision of the elements."""
     if isinstance(bins, str):
         raise UnsupportedArgumentError(
             f"np.histogram of a traced value does not choose the bins by {bins!r}",
@@ -43,7 +49,9 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     if somewhere(np.equal(low, high)):
         half = np.where(np.equal(low, high), 0.5, 0.0)
         low, high = low - half, high + half
-    return np.linspace(low, high, bins + 1)
+    edges = np.linspace(low, high, bins + 1)
+    dtype = np.result_type(low, high, as_array(a))
+    return edges.astype(dtype) if as_in_one_dimension and dtype.kind == "f" and dtype != edges.dtype else edges
 
 
 def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
@@ -57,6 +65,8 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
         if np.shape(weights) != np.shape(a):
             raise ValueError("weights should have the same shape as a.")
         height = summed_at(weights, place, number + 1)[:number]
+        if height.dtype != as_array(weights).dtype and height.dtype.kind == as_array(weights).dtype.kind:
+            height = height.astype(weights.dtype)
     if density:
         height = height / np.diff(edges) / np.sum(height)
     return height, edges
@@ -84,7 +94,7 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = N
     ranges = [None] * dimensions if range is None else list(range)
     if len(ranges) != dimensions:
         raise ValueError("range argument must have one entry per dimension")
-    edges = [histogram_bin_edges(*each) for each in zip(coordinates, bins, ranges, strict=True)]
+    edges = [_edges(*each, as_in_one_dimension=False) for each in zip(coordinates, bins, ranges, strict=True)]
     shape = tuple(e.shape[0] - 1 for e in edges)
     places = np.stack([_places(x, e) for x, e in zip(coordinates, edges, strict=True)])
     inside = np.all((places >= 0) & (places < np.reshape(shape, (-1, 1))), axis=0)

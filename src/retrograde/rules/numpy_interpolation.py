@@ -88,6 +88,13 @@ general(
 # --- interp --------------------------------------------------------------------------------------------
 
 
+def _double(x: Any) -> Any:
+    """`x` in double precision at most."""
+    if x.dtype == np.longdouble:
+        return x.astype(np.float64)
+    return x.astype(np.complex128) if x.dtype == np.clongdouble else x
+
+
 def interp_body(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """Straight lines through the points (xp, fp), constant outside of them.
 
@@ -95,7 +102,7 @@ def interp_body(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, p
     precision, whatever it is given.
     """
     one = np.float64(1.0)
-    x, xp, fp = np.multiply(x, one), np.multiply(xp, one), np.multiply(fp, one)
+    x, xp, fp = (_double(np.multiply(each, one)) for each in (x, xp, fp))
     if np.ndim(xp) != 1 or np.ndim(fp) != 1 or np.size(xp) != np.size(fp) or np.size(xp) == 0:
         raise ValueError(
             f"xp and fp must be one-dimensional, equally long and not empty; their shapes are {xp.shape} and {fp.shape}"
@@ -117,7 +124,7 @@ def interp_body(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, p
     slope = (np.take(fp, above) - f_below) / np.where(width == 0, 1.0, width)
     y = slope * (x - x_below) + f_below
     y = np.where(x < xp[0], fp[0] if left is None else left, y)
-    return np.where(x > xp[last], fp[last] if right is None else right, y)
+    return np.where(x > xp[last], fp[last] if right is None else right, y)[()]
 
 
 _KNOTS = np.array([0.0, 1.0, 1.5, 3.0])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from retrograde.errors import MutationError
+from retrograde.rules.contractions import as_array
 from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.points import call, complex_, real
 from retrograde.rules.products import selected, unbroadcast
@@ -87,7 +88,7 @@ def column_stack_adjoint(y_bar: Any, tup: Likes) -> Any:
 
 
 def append_body(arr: Any, values: Any, axis: int | None = None) -> Any:
-    return np.concatenate((arr, values), axis)
+    return np.concatenate((as_array(arr), as_array(values)), axis)
 
 
 def block_body(arrays: Any) -> Any:
@@ -364,13 +365,15 @@ def select_body(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any
         raise ValueError("list of cases must be same length as list of conditions")
     if len(condlist) == 0:
         raise ValueError("select with an empty condition list is not possible")
-    result = default
+    kinds = [x if type(x) in (int, float, complex) else as_array(x).dtype for x in (*choicelist, default)]
+    dtype = np.result_type(*kinds)
+    result: Any = np.asarray(default, dtype) if type(default) in (int, float, complex) else default
     for i, (condition, choice) in reversed(list(enumerate(zip(condlist, choicelist, strict=True)))):
         condition = np.asarray(condition)
         if condition.dtype.kind != "b":
             raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
         result = np.where(condition, choice, result)
-    return result
+    return result if result.dtype == dtype else result.astype(dtype)
 
 
 def choose_adjoint(y_bar: Any, a: Any, choices: Likes, *, mode: str = "raise") -> Any:

@@ -186,7 +186,8 @@ def _about(mean: Any, a: Any, axis: Any, ddof: Any, where: Any, correction: Any)
 def _over(total: Any, divisor: Any, a: Any, axis: Any, keepdims: Any) -> Any:
     """The quotient, in the dtype of the total and the shape of a reduction of `a`; the total has the reduced axes."""
     y = np.true_divide(total, np.asarray(divisor, np.finfo(total.dtype).dtype))
-    return y if keepdims is True else np.squeeze(y, axis=axis)
+    y = y if keepdims is True else np.squeeze(y, axis=axis)
+    return y if np.ndim(y) else y[()]
 
 
 with_keyword(np.var, "mean", var_about)

@@ -396,7 +396,7 @@ def tensorinv_body(a: Any, ind: int = 2) -> Any:
 
 def matrix_power_body(a: Any, n: int) -> Any:
     if n == 0:
-        return np.where(False, a, np.eye(np.shape(a)[-1]))  # constant, but still a path
+        return np.where(False, a, np.eye(np.shape(a)[-1], dtype=as_array(a).dtype))  # constant, but still a path
     base, power = (a, n) if n > 0 else (np.linalg.inv(a), -n)
     result = None
     while True:
@@ -420,7 +420,8 @@ def multi_dot_body(arrays: Sequence[Any]) -> Any:
     product = _chain(arrays, _best_splits(lengths), 0, len(arrays) - 1)
     if first:
         product = product[0]
-    return product[..., 0] if last else product
+    product = product[..., 0] if last else product
+    return product if np.ndim(product) else product[()]
 
 
 def _best_splits(lengths: Sequence[int]) -> dict[tuple[int, int], int]:

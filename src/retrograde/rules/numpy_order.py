@@ -143,8 +143,8 @@ general(
 
 
 def sort_complex(a: Any) -> Any:
-    """In single precision where `a` is of a single or a shorter one, as NumPy."""
-    return np.sort(a) if np.iscomplexobj(a) else np.sort(a) + 0j
+    y = np.sort(a)
+    return y if np.iscomplexobj(a) else y.astype(np.clongdouble if y.dtype == np.longdouble else np.complex128)
 
 
 composed(np.sort_complex, sort_complex, at=[call(distinct(-1, 1, 5)), call(complex_(-1, 1, 2, 3))])

@@ -38,7 +38,7 @@ def vander_body(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 
 def polyval_body(p: Any, x: Any) -> Any:
     """Horner's scheme."""
-    p = p.coeffs if isinstance(p, np.poly1d) else p
+    p = _coefficients(p)
     y = np.zeros_like(x)
     for i in range(len(p)):
         y = y * x + p[i] if i else y + p[i]
@@ -237,6 +237,7 @@ def _root_slopes(y: Any, p: Any) -> Any:
 def poly_body(seq_of_zeros: Any) -> Any:
     """The product of x − r over the roots r, or the characteristic polynomial of a square matrix."""
     roots = _coefficients(seq_of_zeros)
+    roots = roots.astype(float) if roots.dtype == np.float16 else roots
     if np.ndim(roots) == 2 and roots.shape[0] == roots.shape[1] != 0:
         return characteristic(roots)
     if np.ndim(roots) != 1:

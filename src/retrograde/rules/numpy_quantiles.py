@@ -48,7 +48,7 @@ def _weighted(name: str, scale: float, skips_nan: bool) -> Callable[..., Any]:
             for i, n in enumerate(shape)
             if i in left or (keepdims is not np._NoValue and keepdims)
         ]
-        return np.reshape(y, (*np.shape(fractions), *over))[()]
+        return np.reshape(y, (*np.shape(fractions), *over))
 
     return weighted
 

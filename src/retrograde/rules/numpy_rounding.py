@@ -57,7 +57,7 @@ for _round in (np.round, np.around):
 
 def modf_body(x: Any) -> Any:
     whole = np.trunc(x)
-    return np.where(np.isinf(x), 0.0, x - whole), whole
+    return np.where(np.isinf(x), 0.0, x - whole)[()], whole
 
 
 composed(np.modf, modf_body, at=[call(real(1.1, 1.9)), call(real(-2.9, -2.1, 2, 3))])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
+from retrograde.rules.contractions import as_array
 from retrograde.rules.lengths import over_length
 from retrograde.rules.numpy_deviations import is_one_line, scaled_pull, variance
 from retrograde.rules.numpy_reductions import count, is_plain, kept, masked
@@ -269,12 +270,14 @@ def cov(
     aweights: Any = None,
 ) -> Any:
     """np.cov, differentiable in the observations and in `aweights`."""
-    x = _variables(m, not rowvar)
+    # NumPy computes in double precision at least.
+    dtype = np.result_type(as_array(m).dtype, *([] if y is None else [as_array(y).dtype]), np.float64)
+    x = _variables(m, not rowvar, dtype)
     if x.shape[0] == 0:
         return np.zeros((0, 0))
     if y is not None:
         # NumPy takes a single row for one variable, whatever `rowvar` says.
-        x = np.concatenate([x, _variables(y, not rowvar and np.shape(y)[0] != 1)], axis=0)
+        x = np.concatenate([x, _variables(y, not rowvar and np.shape(y)[0] != 1, dtype)], axis=0)
     if ddof is None:
         ddof = 0 if bias else 1
     weights = _frequencies(fweights, x.shape[1])
@@ -283,6 +286,7 @@ def cov(
             raise RuntimeError("incompatible numbers of samples and aweights")
         if somewhere(np.less(aweights, 0)):
             raise ValueError("aweights cannot be negative")
+        aweights = as_array(aweights).astype(float)
         weights = aweights if weights is None else weights * aweights
     freedom: Any
     if weights is None:
@@ -302,8 +306,10 @@ def cov(
     return np.squeeze(np.dot(deviations, conj(np.transpose(weighted))) * np.true_divide(1, freedom))
 
 
-def _variables(m: Any, transpose: bool) -> Any:
+def _variables(m: Any, transpose: bool, dtype: Any) -> Any:
     """The observations as a matrix with one variable a row."""
+    m = as_array(m)
+    m = m if m.dtype == dtype else m.astype(dtype)
     if np.ndim(m) > 2:
         raise ValueError("m has more than 2 dimensions")
     if np.ndim(m) < 2:

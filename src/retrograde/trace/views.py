@@ -211,7 +211,10 @@ def settled(tree: Any) -> Any:
     """Outputs of a function, with views read for the last time while their level still runs."""
     kind = type(tree)
     if kind in VIEWS:
-        return tree.reading()
-    if kind is Traced or kind is float or kind is ndarray or kind is float64:
+        tree = tree.reading()
+        kind = type(tree)
+    if kind is Traced:
+        return released(tree) if tree.level is CONSTANT else tree
+    if kind is float or kind is ndarray or kind is float64:
         return tree
     return map_leaves(lambda leaf: released(leaf.reading() if type(leaf) in VIEWS else leaf), tree)
