@@ -162,6 +162,8 @@ def test_weighted_quantiles_are_batched():
     with np.errstate(all="raise"):
         found = vmap(lambda a, w: np.quantile(a, [0.2, 0.7], weights=w, method="inverted_cdf"))(A, W)
     assert np.array_equal(found, np.quantile(A, [0.2, 0.7], axis=1, weights=W, method="inverted_cdf").T)
+    same = vmap(lambda a: np.quantile(a, 0.4, axis=0, weights=W, method="inverted_cdf"))(np.stack([A, -A]))
+    assert np.array_equal(same, [np.quantile(a, 0.4, axis=0, weights=W, method="inverted_cdf") for a in (A, -A)])
 
 
 @pytest.mark.parametrize(

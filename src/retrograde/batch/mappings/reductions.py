@@ -78,7 +78,7 @@ def _places(function: Any, level: Any, *args: Any, **kwargs: Any) -> Any:
 def _quantile(function: Any, level: Any, *args: Any, **kwargs: Any) -> Any:
     given = named(function, args, kwargs)
     a, q = array(given["a"]), given["q"]
-    if level.holds(q) or level.holds(given.get("weights")):
+    if level.holds(q) or given.get("weights") is not None:
         from retrograde.batch.table import one_by_one
 
         return one_by_one(function, level, args, kwargs).primal
