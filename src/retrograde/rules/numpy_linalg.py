@@ -420,8 +420,7 @@ def multi_dot_body(arrays: Sequence[Any]) -> Any:
     product = _chain(arrays, _best_splits(lengths), 0, len(arrays) - 1)
     if first:
         product = product[0]
-    product = product[..., 0] if last else product
-    return product if np.ndim(product) else product[()]
+    return product[0 if first else (..., 0)] if last else product
 
 
 def _best_splits(lengths: Sequence[int]) -> dict[tuple[int, int], int]:

@@ -29,14 +29,15 @@ from retrograde.rules.table import (
     NoGradient,
     WithArguments,
 )
+from retrograde.trace.call_arguments import ATOMS, INTEGER, known_keywords, normalised, positions_of
 from retrograde.trace.elementwise_ops import elementwise_op, residuals
-from retrograde.trace.handle import HANDLES, VIEWS, Traced, like_of, plain
+from retrograde.trace.handle import HANDLES, VIEWS, Traced, like_of
 from retrograde.trace.layout import laid_out
 from retrograde.trace.level import Level
 from retrograde.trace.operators import GENERATED
 from retrograde.trace.ops import Targets, match
 from retrograde.trace.structure import of_numpy, plain_tree, rebuilt
-from retrograde.trace.undecided import decide, undecided
+from retrograde.trace.undecided import undecided
 from retrograde.trace.views import kept, shares_memory, snapshot, view_of
 
 __warningregistry__ = None  # see warning_places
@@ -54,7 +55,7 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     if isinstance(rule, WithArguments):
         return call_rule(rule, args, kwargs)
     if isinstance(rule, Composed):
-        return laid_out(rule.body(*args, **_known(rule, kwargs)), function, args, kwargs)
+        return laid_out(rule.body(*args, **known_keywords(rule, kwargs)), function, args, kwargs)
     if isinstance(rule, NoGradient):
         y = function(*map(plain_tree, args), **{name: plain_tree(value) for name, value in kwargs.items()})
         return undecided(y, args, [*kwargs.values()]) if rule.reads else y
@@ -101,15 +102,15 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
     positions = rule.args
     if kwargs or type(positions) is slice or len(args) != len(positions) or positions[-1] >= len(args):
         if kwargs or len(args) > 1:
-            args, kwargs, positions = _normalised(rule, args, kwargs)
+            args, kwargs, positions = normalised(rule, args, kwargs)
         else:
-            positions = _positions(rule, args)
+            positions = positions_of(rule, args)
     if not positions:
         # np.where(condition): the call has no differentiable argument at all.
         return undecided(rule.function(*map(plain_tree, args), **kwargs), given)
     found = _operands(args, positions)
     if not found:
-        # A traced value stands where no derivative can be taken; _normalised let only integers and masks pass.
+        # A traced value stands where no derivative can be taken; normalised let only integers and masks pass.
         return undecided(rule.function(*args, **kwargs), given)
     level = found[0].traced.level
     active = found
@@ -130,7 +131,7 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
             arg if i in replaced else _kept_tree(of_operand if i in positions else keep, arg)
             for i, arg in enumerate(args)
         ]
-    if kwargs and not _ATOMS.issuperset(map(type, kwargs.values())):
+    if kwargs and not ATOMS.issuperset(map(type, kwargs.values())):
         kwargs = {name: _kept_tree(keep, value) for name, value in kwargs.items()}
     for operand in active:
         i = positions[operand.slot]
@@ -228,23 +229,6 @@ def _views(binding: Binding, operand: Operand) -> Any:
         parts = [view_of(x, lambda v, k=k: step(v)[k], lambda k=k: read_once()[k]) for k in range(len(y))]  # type: ignore[misc]
         return type(y)(parts)
     return None
-
-
-def _known(rule: Composed, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The keywords that the body of a rule knows; those that only say None are left out."""
-    names = rule.names if kwargs else None
-    if names is None:
-        return kwargs
-    known = {}
-    for name, value in kwargs.items():
-        if name in names:
-            known[name] = value
-        elif value is not None and value is not np._NoValue:  # type: ignore[attr-defined]
-            raise UnsupportedArgumentError(
-                f"the derivative of {rule.label} does not know the argument {name}=",
-                "leave it out, or write the call without it",
-            )
-    return known
 
 
 def _call_elementwise(rule: Elementwise, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -394,96 +378,7 @@ class Binding:
         return Targets(self.rule.label, (given,) if isinstance(allowed, slice) else (given, len(allowed)), places)
 
 
-# --- arguments ---------------------------------------------------------------------------------------------------
-
-
-def _positions(rule: WithArguments, args: tuple[Any, ...]) -> tuple[int, ...]:
-    if isinstance(rule.args, slice):
-        return tuple(range(len(args)))[rule.args]
-    if len(args) > rule.args[-1]:
-        return rule.args
-    return tuple(i for i in rule.args if i < len(args))
-
-
-def _normalised(
-    rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any], tuple[int, ...]]:
-    """Differentiable arguments by position, the others known to the formula and plain; and their positions."""
-    form = len(args), *kwargs
-    if form not in rule.usual_forms:
-        args, kwargs = _by_position(rule, args, kwargs)
-        if (len(args), *kwargs) == form and not rule.takes_all:
-            rule.usual_forms.add(form)
-    positions = _positions(rule, args)
-    if len(positions) < len(args):
-        args = tuple([arg if i in positions else _constant(rule, i, arg) for i, arg in enumerate(args)])
-    if kwargs and not _ATOMS.issuperset(map(type, kwargs.values())):
-        kwargs = {name: _constant(rule, name, value) for name, value in kwargs.items()}
-    return args, kwargs, positions
-
-
-def _by_position(
-    rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Differentiable arguments by position, the others known to the formula, whatever their values."""
-    if len(args) > rule.most_positions:
-        # The formula leaves out what it does not know (`out`), so what stands behind it goes by NumPy's names.
-        known = int(rule.most_positions)
-        numpys = [*inspect.signature(rule.function).parameters]
-        kwargs = dict(zip(numpys[known:], args[known:], strict=False)) | kwargs
-        args = args[:known]
-    if kwargs:
-        names = rule.parameter_names
-        kwargs = {n: v for n, v in kwargs.items() if n in names or (v is not None and v is not np._NoValue)}  # type: ignore[attr-defined]
-        if not rule.takes_all and not kwargs.keys() <= names.keys():
-            unknown = next(name for name in kwargs if name not in names)
-            raise UnsupportedArgumentError(
-                f"the derivative of {rule.label} does not know the argument {unknown}=",
-                "leave it out, or write the call without it",
-                f"dropgrad(x) as the argument of {rule.label}, where its derivative is not wanted",
-            )
-        if not isinstance(rule.args, slice):
-            last = max([i for name, i in names.items() if name in kwargs and i in rule.args], default=-1)
-            while len(args) <= last:
-                parameter = rule.parameters[len(args)]
-                args = (*args, kwargs.pop(parameter.name, parameter.default))
-    return args, kwargs
-
-
-# Arguments of which only the truth counts.
-_CONDITIONS = frozenset({"condition", "condlist"})
-
-
-_ATOMS = frozenset({int, float, bool, str, type(None), np.dtype, np.float64})
-_SIMPLE = frozenset({int, float, bool, str, type(None), np.ndarray, np.float64})
-_INTEGER = frozenset({int})  # of which a shape or several axes are a tuple
-
-
-def _constant(rule: WithArguments, name: int | str, value: Any) -> Any:
-    """An argument without a derivative; a traced integer in it is taken for its value."""
-    kind = type(value)
-    if kind in _SIMPLE or (kind is tuple and _INTEGER.issuperset(map(type, value))):
-        return value
-    if kind in HANDLES:
-        traced, value = value, plain(value)
-        dtype = getattr(value, "dtype", None)
-        is_condition = (
-            rule.parameters[name].name if isinstance(name, int) and name < len(rule.parameters) else name
-        ) in _CONDITIONS
-        if isinstance(value, int) or (dtype is not None and dtype.kind in "iub"):
-            if not is_condition:
-                decide(traced, f"an argument of {rule.label}")
-            return value
-        if is_condition:
-            return value
-        which = f"{name}=" if isinstance(name, str) else f"number {name + 1}"
-        raise UnsupportedArgumentError(
-            f"{rule.label} has no derivative with respect to its argument {which}",
-            "dropgrad(x) as that argument, where its derivative is not wanted",
-        )
-    if isinstance(value, list | tuple):
-        return rebuilt(value, [_constant(rule, name, item) for item in value])
-    return value
+# --- nested sequences of arguments ---------------------------------------------------------------------------------
 
 
 def _traced(value: Any, path: Path = ()) -> Iterator[tuple[Path, Traced]]:
@@ -526,7 +421,7 @@ def _kept_tree(keep: Callable[[Any], Any], tree: Any) -> Any:
     kind = type(tree)
     if kind is ndarray or kind in HANDLES:
         return keep(tree)
-    if kind in _ATOMS or (kind is tuple and _INTEGER.issuperset(map(type, tree))):
+    if kind in ATOMS or (kind is tuple and INTEGER.issuperset(map(type, tree))):
         return tree
     if isinstance(tree, list | tuple):
         return rebuilt(tree, [_kept_tree(keep, item) for item in tree])
