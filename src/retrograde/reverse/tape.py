@@ -162,7 +162,8 @@ class Tape(RecordingLevel):
         f = traceable(f)
 
         def work() -> Any:
-            return settled(f(*args, **kwargs))
+            y = f(*args, **kwargs)
+            return y if type(y) is Traced and y.level is self else settled(y)
 
         y = run(self, work, f, leaves)
         self.size = counter()

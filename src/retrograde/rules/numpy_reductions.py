@@ -15,7 +15,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.points import call, complex_, distinct, real
-from retrograde.rules.products import conj, everything, shape_of, somewhere, times
+from retrograde.rules.products import conj, everything, somewhere, times
 from retrograde.rules.table import Like, composed, general, linear
 
 _MASK = np.array([[True, False, True], [False, True, True]])
@@ -125,7 +125,7 @@ def sum_pullback(
     initial: Any = None,
     where: Any = True,
 ) -> Any:
-    shape = shape_of(a)
+    shape = a.shape if type(a) is np.ndarray else np.shape(a)
 
     def pull_sum(y_bar: Any) -> Any:
         return (masked(spread(y_bar, shape, axis, keepdims), where),)
