@@ -10,9 +10,9 @@ different roots never overlap: parameters that share memory are told apart befor
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from retrograde.compiler.form import (
     Add,
@@ -30,6 +30,7 @@ from retrograde.compiler.form import (
     PopArray,
     Program,
     Push,
+    Reshaped,
     Return,
     Set,
     Slice,
@@ -136,6 +137,33 @@ class Part(NamedTuple):
 EVERYTHING = Part(0, None, False)
 
 
+def outward(view: View, index: Sequence[Any], shifted: Callable[[Any, Slice], Any]) -> list[Any] | None:
+    """The index, in an array, of an element of a view of it; None of a view in another shape.
+
+    Args:
+        shifted: the index in an axis of what is at an index in a slice of it.
+    """
+    if view.transposed:
+        return list(reversed(index))
+    if any(isinstance(i, Reshaped) for i in view.index):
+        return None
+    own = iter(index)
+    found: list[Any] = []
+    for i in view.index:
+        if i is None:
+            next(own)
+        else:
+            found.append(shifted(next(own), i) if isinstance(i, Slice) else i)
+    return [*found, *own]
+
+
+def left_out(s: Slice) -> int | None:
+    """How many elements of an axis stand before a slice that has those behind them one by one; None of other slices."""
+    if s.step not in (None, 1) or isinstance(s.low, str) or (s.low or 0) < 0:
+        return None
+    return s.low or 0
+
+
 def part(memory: Memory, array: str, index: Index, loops: Sequence[For]) -> Part:
     """The part of its root that an access touches while the loops run."""
     program, views = memory.program, memory.views
@@ -146,23 +174,29 @@ def part(memory: Memory, array: str, index: Index, loops: Sequence[For]) -> Part
     )
     if len(index) != 1:
         return Part(0, None, array not in views and is_whole and len(set(index)) == len(index))
-    start, is_open = 0, True
+    place: Any = 0
+    is_open = True
     while array in views:
         view = views[array]
-        s = view.index[0] if len(view.index) == 1 else None
-        if view.transposed or not isinstance(s, Slice) or s.step not in (None, 1):
+        if view.transposed or len(view.index) != 1 or not isinstance(view.index[0], Slice):
             return EVERYTHING
-        if isinstance(s.low, str) or (s.low or 0) < 0:
+        (place,) = outward(view, (place,), _from_front) or (None,)
+        if place is None:
             return EVERYTHING
-        start += s.low or 0
-        is_open = is_open and s.high is None
+        is_open = is_open and view.index[0].high is None
         array = view.array
+    start: int = place
     (i,) = index
     if type(i) is int:
         return Part(start + i, start + i + 1, True) if i >= 0 else EVERYTHING
     if is_whole:
         return Part(start, None, is_open)
     return EVERYTHING
+
+
+def _from_front(i: int, s: Slice) -> int | None:
+    first = left_out(s)
+    return None if first is None else i + first
 
 
 def cover(parts: Iterable[Part]) -> bool:
@@ -224,4 +258,4 @@ def _with_loops(block: Block, loops: tuple[int, ...]) -> Iterator[tuple[Statemen
             yield from _with_loops(inner, inside)
 
 
-__all__ = ["Changes", "Memory", "Part", "cover", "part"]
+__all__ = ["Changes", "Memory", "Part", "cover", "left_out", "outward", "part"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from retrograde.compiler.alias import Memory
+from retrograde.compiler.alias import Memory, left_out, outward
 from retrograde.compiler.form import (
     Alloc,
     Block,
@@ -19,7 +19,6 @@ from retrograde.compiler.form import (
     Load,
     Op,
     Program,
-    Reshaped,
     Slice,
     Statement,
     Store,
@@ -120,19 +119,10 @@ class _FirstWrites:
         """The index, in the root of a view, of an element of the view."""
         found = list(index)
         while array in self.views:
-            view = self.views[array]
-            array = view.array
-            if view.transposed:
-                found.reverse()
-                continue
-            if any(isinstance(i, Reshaped) for i in view.index):
+            further, array = outward(self.views[array], found, _shifted), self.views[array].array
+            if further is None:
                 return ()
-            inner = iter(found)
-            found = [
-                _shifted(i, next(inner)) if isinstance(i, Slice) else i
-                for i in view.index
-                if i is not None or next(inner) is None
-            ] + list(inner)
+            found = further
         return tuple(i if isinstance(i, str) or (type(i) is int and i >= 0) else None for i in found)
 
     def is_first(self, access: Access, before: list[Access], after: list[Access]) -> bool:
@@ -149,14 +139,13 @@ class _FirstWrites:
         return self.program.is_size(loop.low)
 
 
-def _shifted(part: Slice, index: Any) -> Any:
-    """The index in an axis of what is at an index in a slice of it."""
-    if part.step not in (None, 1):
-        return None
-    if part.low is None or part.low == 0:
+def _shifted(index: Any, part: Slice) -> Any:
+    """The index in an axis of what is at an index in a slice of it; None where it is not known."""
+    first = left_out(part)
+    if first == 0:
         return index
-    is_known = type(part.low) is int and type(index) is int and part.low > 0 and index >= 0
-    return part.low + index if is_known else None
+    is_known = first is not None and type(index) is int and index >= 0
+    return first + index if is_known else None
 
 
 def _are_apart(a: Access, b: Access) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from retrograde.compiler.alias import Memory
+from retrograde.compiler.alias import Memory, left_out, outward
 from retrograde.compiler.form import (
     INT,
     Add,
@@ -157,23 +157,15 @@ class _Inlining:
         return None if index is None else Reader(load, tuple(loops), loops[-1].body, index, made)
 
     def outward(self, view: View, index: Index, made: Block) -> Index | None:
-        """The index in an array of an element of a view of it."""
-        if view.transposed:
-            return index[::-1]
-        own = iter(index)
-        items: list[Operand] = []
+        """The index in an array of an element of a view of it; what computes it is added to `made`."""
         for i in view.index:
-            if i is None:
-                next(own)
-            elif isinstance(i, Slice):
-                if i.step not in (None, 1) or isinstance(i.low, str) or (i.low or 0) < 0:
+            if isinstance(i, Slice):
+                if left_out(i) is None:
                     return None
-                items.append(self.shifted(next(own), i.low or 0, made))
-            elif self.memory.is_array(i) or isinstance(i, tuple) or not self.known.holds(i):
+            elif i is not None and (self.memory.is_array(i) or isinstance(i, tuple) or not self.known.holds(i)):
                 return None
-            else:
-                items.append(i)
-        return tuple(items)
+        found = outward(view, index, lambda i, s: self.shifted(i, left_out(s) or 0, made))
+        return None if found is None else tuple(found)
 
     def shifted(self, i: Operand, by: int, made: Block) -> Operand:
         if by == 0 or not isinstance(i, str):
