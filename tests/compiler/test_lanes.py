@@ -315,3 +315,43 @@ def test_zero_times_infinity_is_zero_where_a_loop_is_left_out_and_where_it_is_no
     for jacobian in found:
         assert np.isfinite(jacobian[:, [0, 1, 2, 4]]).all()
     close(found[0][:, [0, 1, 2, 4]], found[1][:, [0, 1, 2, 4]])
+
+
+def parts_of_rows(x, w):
+    """What is shared is taken from slices that may be short."""
+    squares = np.zeros(len(w))
+    for i in range(len(w)):
+        for j in range(len(x)):
+            squares[i] += np.exp(np.sin(x[j] * w[i])) * np.cos(x[j] - w[i]) * np.tanh(w[i])
+    y = np.zeros(len(x))
+    y[:4] += x[:4] * 2.0
+    for i in range(len(w)):
+        y[0] += x[i % len(x)] * squares[i]
+    return y
+
+
+@pytest.mark.usefixtures("_worth_it")
+@pytest.mark.parametrize("n", [6, 3])
+def test_shared_parts_of_shapes_that_were_not_expected(n, monkeypatch):
+    monkeypatch.setattr(specialisation, "ENOUGH_FOR_PARTS", 2)
+    x, w = signed(n), signed(4, seed=2)
+    compiled = rg.compile(parts_of_rows, cache=False)
+    found = rg.jacobian(compiled, x, w, argnums=1, mode="forward")
+    close(found, differences(lambda w: parts_of_rows(x, w), w), rtol=1e-6, atol=1e-7)
+    y, found = rg.withjacobian(compiled, x, w, argnums=0, mode="forward")
+    close(y, parts_of_rows(x, w))
+    close(found, differences(lambda x: parts_of_rows(x, w), x), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.usefixtures("_worth_it")
+def test_what_the_directions_of_a_hessian_share_is_computed_once():
+    def energy(x):
+        total = 0.0
+        for i in range(len(x)):
+            for j in range(i):
+                total += np.exp(-((x[i] - x[j]) ** 2)) * np.sin(x[i])
+        return total
+
+    x = signed(10)
+    compiled = rg.compile(energy, cache=False)
+    close(rg.hessian(compiled, x), rg.hessian(energy, x), rtol=1e-9, atol=1e-11)

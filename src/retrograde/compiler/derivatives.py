@@ -146,10 +146,9 @@ def laned(d: Derivative, mapped: Collection[Role], count: int) -> Derivative | N
     return Derivative(made.program, params, results)
 
 
-def parted(d: Derivative, mapped: Collection[Role]) -> tuple[Derivative, Derivative] | None:
-    """A program in what many values of some parameters share, and the rest; None where that saves little (parts.py)."""
-    given = seeds(d, mapped)
-    parts = in_parts(d.program, given)
+def parted(d: Derivative, mapped: Collection[Role], anyway: bool = False) -> tuple[Derivative, Derivative] | None:
+    """A program in what many values of some parameters share, and the rest (see parts.py)."""
+    parts = in_parts(d.program, seeds(d, mapped), anyway)
     if parts is None:
         return None
     role_of = dict(zip(d.program.params, d.params, strict=True))

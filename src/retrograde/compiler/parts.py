@@ -55,11 +55,12 @@ class Parts(NamedTuple):
     is_shared: tuple[bool, ...]
 
 
-def in_parts(program: Program, seeds: Collection[str]) -> Parts | None:
-    """The program for some values of all parameters but the seeds, and for many of these; None where that saves little.
+def in_parts(program: Program, seeds: Collection[str], anyway: bool = False) -> Parts | None:
+    """The program for some values of all parameters but the seeds, and for many of these; None where that cannot be.
 
     Args:
         seeds: parameters that decide what is done nowhere.
+        anyway: also where it saves little.
     """
     dependence = Dependence(program, seeds)
     last = program.body[-1] if program.body else None
@@ -70,7 +71,7 @@ def in_parts(program: Program, seeds: Collection[str]) -> Parts | None:
         return None  # each would find what the one before has written
     kept = _Keeping(program, dependence)
     each = kept.each()
-    if not kept.roots or cost(each) > WORTH * cost(program):
+    if not anyway and (not kept.roots or cost(each) > WORTH * cost(program)):
         return None
     return Parts(kept.shared(last), each, len(kept.roots), tuple(not dependence.has(v) for v in last.values))
 

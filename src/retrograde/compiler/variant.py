@@ -186,8 +186,9 @@ class Variant:
             assert made is not None, "the weights say that there can be lanes"
             self.programs[which] = made
         if which not in self.programs and which.part:
-            parts = derivatives.parted(self.derived(which.whole), which.mapped)
-            assert parts is not None, "it was asked whether there are parts"
+            # Another variant may have been asked whether that is worth it.
+            parts = derivatives.parted(self.derived(which.whole), which.mapped, anyway=True)
+            assert parts is not None, "no variant decides by seeds what it does"
             for part, made in zip(("shared", "rest"), parts, strict=True):
                 self.programs[which._replace(part=part)] = made
         if which not in self.programs:
