@@ -86,7 +86,7 @@ def run_abreast(program: Program) -> None:
 
 def _marked(program: Program, loop: For, memory: Memory) -> Block:
     """Mark a loop if its iterations can run side by side and should; what is to stand in front of it."""
-    if loop.parallel or not all(map(_is_known, _without_guards(loop.body))):
+    if loop.parallel or _is_short(loop) or not all(map(_is_known, _without_guards(loop.body))):
         return []
     if are_independent(loop, memory):
         return []  # LLVM vectorises it
@@ -101,6 +101,11 @@ def _marked(program: Program, loop: For, memory: Memory) -> Block:
         loop.abreast = found
         loop.down = False
     return before
+
+
+def _is_short(loop: For) -> bool:
+    """Whether a loop is known to have fewer iterations than run side by side."""
+    return type(loop.low) is int and type(loop.high) is int and loop.high - loop.low < WIDTH
 
 
 def _without_guards(block: Block) -> Iterator[Statement]:
