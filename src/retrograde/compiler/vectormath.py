@@ -2,7 +2,8 @@
 
 numba's wheels call the scalar libm for `exp` and its like, which stops the vectorisation of every loop that holds one.
 The functions here are straight-line arithmetic with selections at the end. Each takes and gives one float64 and is
-meant to be inlined into the loop of a derivative program.
+meant to be inlined into the loop of a derivative program. Where that is written as LLVM's text, machine/functions.py
+reads the source of these functions; it knows assignments, choices by `a if c else b`, and float64, int64 and truth.
 
 Accuracy is stated per function in units in the last place (ulp) of the result, and tested against mpmath over the whole
 range; infinities, NaN, signed zeros and denormal numbers give what C99 (Annex F) says.

@@ -6,5 +6,5 @@ scalars.py   numbers: literals, conversions, operations        statements.py   s
 memory.py    arrays: elements, parts, allocation               abreast.py      loops whose iterations run side by side
 vectors.py   numbers of which each of these has one            text.py         the functions of a program together
 frame.py     a function: names, parameters, its end            kernel.py       the text in numba's library of code
-calls.py     calls of functions, and stacks
+calls.py     calls of functions, and stacks                 functions.py    those of vectormath.py
 """

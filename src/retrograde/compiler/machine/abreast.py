@@ -184,10 +184,10 @@ class Function(Vectors):
         return isinstance(s, If) and side.has(s.cond)
 
     def is_function(self, s: Op) -> bool:
-        """Whether an operation is an elementary function, which is computed lane by lane."""
-        if not self.differs(s.dst) or s.fn in INSTRUCTIONS:
+        """Whether an operation is a function that is computed lane by lane."""
+        if not self.differs(s.dst) or s.fn in (*INSTRUCTIONS, "np.square"):
             return False
-        return s.fn.startswith(("np.", "math.", "special.", "vectormath."))
+        return s.fn.startswith(("np.", "math.", "special."))
 
     def functions(self, s: Op, following: Block) -> None:
         """An elementary function, and those of the same block that can be computed together with it."""

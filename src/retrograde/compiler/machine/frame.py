@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from retrograde.compiler.form import (
+    FLOAT,
     Add,
     Alloc,
     Block,
@@ -24,6 +25,7 @@ from retrograde.compiler.form import (
     uses,
     walk,
 )
+from retrograde.compiler.machine.functions import text_of
 from retrograde.compiler.machine.memory import ALL_ON_STACK, Array, Arrays
 from retrograde.compiler.machine.scalars import Called, Unwritable, kind, nothing
 from retrograde.compiler.machine.stack import ASKED, CHECKED, TOO_DEEP
@@ -38,6 +40,7 @@ class Shared(Protocol):
     allocators: set[tuple[str, int]]
     abreast: bool
     declared: dict[str, None]
+    functions: dict[str, str]
     metadata: list[str]
     is_recursive: bool
 
@@ -128,6 +131,16 @@ class Frame(Arrays):
         if self.is_made_here(name):
             return Array(where, read, self.strides(read, self.type_of(name)), True)
         return Array(where, read, tuple(self.new(f"load i64, ptr {s}") for s in strides), False)
+
+    def call(self, fn: str, types: tuple[Type, ...], args: tuple[str, ...], result: Type) -> str:
+        module, _, name = fn.partition(".")
+        if module != "vectormath":
+            return super().call(fn, types, args, result)
+        symbol, text, declared = text_of(name, self.lanes)
+        self.shared.functions[symbol] = text
+        self.shared.declared.update(dict.fromkeys(declared))
+        double = self.kind(FLOAT)
+        return self.new(f"call {double} {symbol}({', '.join(f'{double} {a}' for a in args)})")
 
     def leave_if(self, test: str) -> None:
         """Leave the function with the error whose number is noted."""

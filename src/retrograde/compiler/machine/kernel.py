@@ -24,6 +24,7 @@ from numba.np import arrayobj, numpy_support
 
 from retrograde.compiler import special_functions
 from retrograde.compiler.form import Type
+from retrograde.compiler.machine.functions import with_tables
 from retrograde.compiler.machine.scalars import Called
 from retrograde.compiler.machine.text import Kernel, with_strides
 
@@ -62,7 +63,7 @@ _OPERATORS: dict[str, Any] = {
 }
 
 
-_QUIET = ("np.", "special.", "vectormath.")
+_QUIET = ("np.", "special.")
 
 
 def callable_in_numba(kernel: Kernel) -> Any:
@@ -179,7 +180,7 @@ def _result(context: Any, builder: Any, type: Type, place: Any) -> Any:
 
 def _add_text(kernel: Kernel, context: Any) -> None:
     library = context.active_code_library
-    module = llvm.parse_assembly(kernel.text)
+    module = llvm.parse_assembly(with_tables(kernel.text))
     module.name = kernel.symbol
     module.triple = library._final_module.triple
     module.verify()
@@ -196,10 +197,6 @@ def _function(fn: str) -> Any:
     if fn in _OPERATORS:
         return _OPERATORS[fn]
     module, _, name = fn.rpartition(".")
-    if module == "vectormath":
-        from retrograde.compiler import vectormath
-
-        return getattr(vectormath, name)
     found: Any = {"np": np, "math": math, "special": special_functions}.get(module)
     if found is None or not hasattr(found, name):
         raise TypingError(f"numba knows no {fn}")

@@ -90,7 +90,12 @@ class Scalars:
     Args:
         fast: LLVM's flags of floating-point instructions.
         called: the operations that are called by a name; shared by all functions of a text.
+
+    Attributes:
+        lanes: of the numbers that are being written (see vectors.py); 0 of single ones.
     """
+
+    lanes = 0
 
     def __init__(self, fast: str, called: dict[Any, Called]) -> None:
         self.fast = fast

@@ -63,6 +63,7 @@ class _Text:
         self.called: dict[Any, Called] = {}
         self.allocators: set[tuple[str, int]] = set()
         self.declared: dict[str, None] = {}
+        self.functions: dict[str, str] = {}
         self.metadata: list[str] = []
         self.errors = list(ERRORS)
         self.is_recursive = is_recursive(program)
@@ -78,7 +79,7 @@ class _Text:
         main = functions[0]
         texts += [allocator_text(*a) for a in sorted(self.allocators)]
         texts += [asking()] if self.is_recursive else []
-        texts += [FREE, *main.declarations(), *_DECLARED, *self.declared, *self.metadata]
+        texts += [FREE, *main.declarations(), *_DECLARED, *self.functions.values(), *self.declared, *self.metadata]
         text = "\n".join(texts)
         symbol = f"retrograde.{self.program.name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"
         return Kernel(

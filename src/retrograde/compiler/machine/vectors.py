@@ -1,7 +1,7 @@
 """Numbers of which there is one in each lane, for iterations that run side by side, in LLVM's text.
 
 Inside of `in_lanes` the writers of scalars.py write vectors: only the names of types, literals, and what stands for an
-operand change. A function that is no instruction is computed lane by lane, in a loop that LLVM vectorises if it can.
+operand change. Elementary functions have a text of vectors (functions.py); what has none is computed lane by lane.
 """
 
 from __future__ import annotations
@@ -19,14 +19,7 @@ from retrograde.compiler.machine.scalars import SUFFIXES, in_memory, kind, liter
 from retrograde.compiler.optimise.abreast import WIDTH, Differing
 
 BYTE = Type("uint8")
-_INTRINSICS = {
-    "np.sqrt": "sqrt",
-    "np.absolute": "fabs",
-    "np.fabs": "fabs",
-    "vectormath.maximum": "maximum",
-    "vectormath.minimum": "minimum",
-}
-INSTRUCTIONS = (*_INTRINSICS, "vectormath.plus", "np.square")
+INSTRUCTIONS = {"np.sqrt": "sqrt", "np.absolute": "fabs", "np.fabs": "fabs"}
 Call = tuple[str, tuple[Type, ...], tuple[str, ...], Type]
 
 
@@ -35,14 +28,12 @@ class Vectors(statements.Function):
 
     Attributes:
         side: what differs among the iterations that run side by side; None outside of such a loop.
-        lanes: of the numbers that are being written: 0 of single ones.
         mask: the lanes that run; None for all.
     """
 
     def __init__(self, program: Program, shared: Shared, is_main: bool) -> None:
         super().__init__(program, shared, is_main)
         self.side: Differing | None = None
-        self.lanes = 0
         self.mask: str | None = None
 
     # --- numbers -------------------------------------------------------------------------------------------------
@@ -81,7 +72,7 @@ class Vectors(statements.Function):
         if not self.lanes:
             return super().intrinsic(name, type)
         symbol = f"@llvm.{name}.v{WIDTH}{SUFFIXES[kind(type)]}"
-        given = ", ".join([vector(type)] * (1 if name in ("sqrt", "fabs") else 2))
+        given = ", ".join([vector(type)] * (1 if name in INSTRUCTIONS.values() else 2))
         self.shared.declared[f"declare {vector(type)} {symbol}({given})"] = None
         return symbol
 
@@ -119,18 +110,15 @@ class Vectors(statements.Function):
     # --- operations ----------------------------------------------------------------------------------------------
 
     def call(self, fn: str, types: tuple[Type, ...], args: tuple[str, ...], result: Type) -> str:
-        if not self.lanes:
+        if not self.lanes or fn.startswith("vectormath."):
             return super().call(fn, types, args, result)
-        if result.kind == "f" and all(t == result for t in types):
-            if fn == "vectormath.plus":
-                return self.new(f"fadd{self.fast} {self.kind(result)} {args[0]}, {args[1]}")
-            if fn in _INTRINSICS:
-                given = ", ".join(f"{self.kind(result)} {a}" for a in args)
-                return self.new(f"call {self.kind(result)} {self.intrinsic(_INTRINSICS[fn], result)}({given})")
+        if fn in INSTRUCTIONS and result.kind == "f" and all(t == result for t in types):
+            given = ", ".join(f"{self.kind(result)} {a}" for a in args)
+            return self.new(f"call {self.kind(result)} {self.intrinsic(INSTRUCTIONS[fn], result)}({given})")
         return self.lane_by_lane([(fn, types, args, result)])[0]
 
     def lane_by_lane(self, calls: Sequence[Call]) -> list[str]:
-        """What some functions of single numbers give in each lane: a loop that LLVM makes one of vectors, if it can."""
+        """What some functions of single numbers give in each lane, in a loop."""
         places: dict[str, str] = {}
         for _, types, args, _ in calls:
             for type, text in zip(types, args, strict=True):
@@ -150,21 +138,20 @@ class Vectors(statements.Function):
                 self.put(self.lane(place, result, loop), self.call(fn, types, tuple(given), result), result)
         self.write(f"%{loop}.next = add nuw nsw i64 %{loop}.i, 1")
         more = self.new(f"icmp ult i64 %{loop}.next, {WIDTH}")
-        is_vectorisable = all(fn.startswith("vectormath.") for fn, *_ in calls)
-        self.write(f"br i1 {more}, label %{loop}, label %{loop}.end, !llvm.loop !{self.hints(is_vectorisable)}")
+        self.write(f"br i1 {more}, label %{loop}, label %{loop}.end, !llvm.loop !{self.hint()}")
         self.begin(f"{loop}.end")
         return [self.vector_at(p, result) for p, (*_, result) in zip(results, calls, strict=True)]
 
     def lane(self, place: str, type: Type, loop: str) -> str:
         return self.new(f"getelementptr {in_memory(type)}, ptr {place}, i64 %{loop}.i")
 
-    def hints(self, is_vectorisable: bool) -> int:
-        """The number of what LLVM is told of a loop over lanes: not to unroll it before it can be vectorised."""
+    def hint(self) -> int:
+        """The number of what LLVM is told of a loop over lanes: not to unroll it."""
         notes = self.shared.metadata
         if not notes:
-            notes += ['!0 = !{!"llvm.loop.unroll.disable"}', f'!1 = !{{!"llvm.loop.vectorize.width", i32 {WIDTH}}}']
+            notes.append('!0 = !{!"llvm.loop.unroll.disable"}')
         number = len(notes)
-        notes.append(f"!{number} = distinct !{{!{number}, !0{', !1' if is_vectorisable else ''}}}")
+        notes.append(f"!{number} = distinct !{{!{number}, !0}}")
         return number
 
     def put_vector(self, pointer: str, text: str, type: Type) -> None:

@@ -1,7 +1,8 @@
 """Forwarding: a cell or an element whose value is at hand is not read again, and equal operations are done once.
 
 Works along straight lines; what a branch or loop writes is forgotten behind it, and what a loop writes already at its
-start. Whether memory may have changed is a question to alias.py.
+start. What an arm of a branch computes is known in later branches on the same condition: in the reverse sweep's, of
+what the forward sweep's computed. Whether memory may have changed is a question to alias.py.
 """
 
 from __future__ import annotations
@@ -52,10 +53,11 @@ class _Known:
         self.cells: dict[str, Operand] = {}
         self.values: dict[Any, Operand] = {}
         self.loads: dict[str, dict[Any, Operand]] = {}  # by the roots that they read
+        self.chosen: dict[tuple[Operand, bool], dict[Any, Operand]] = {}  # what each arm of a condition computed
 
     def copy(self) -> _Known:
         other = _Known()
-        other.cells, other.values = dict(self.cells), dict(self.values)
+        other.cells, other.values, other.chosen = dict(self.cells), dict(self.values), dict(self.chosen)
         other.loads = {root: dict(loads) for root, loads in self.loads.items()}
         return other
 
@@ -221,8 +223,8 @@ class _Forwarding:
         if has_swaps:
             known.forget_views()
         if isinstance(s, If):
-            s.then = self.block(s.then, known.copy())
-            s.orelse = self.block(s.orelse, known.copy())
+            s.then = self.arm(s, True, known)
+            s.orelse = self.arm(s, False, known)
         else:
             known.forget(written)
             if isinstance(s, While):
@@ -230,6 +232,16 @@ class _Forwarding:
                 s.cond = map_names(s.cond, self.replacement)
             s.body = self.block(s.body, known.copy())
         known.forget(written)
+
+    def arm(self, s: If, holds: bool, known: _Known) -> Block:
+        """An arm of a branch, which knows what was computed where the same condition was met before."""
+        inner, key = known.copy(), (s.cond, holds)
+        if self.is_last:
+            inner.values.update(known.chosen.get(key, {}))
+        made = self.block(s.then if holds else s.orelse, inner)
+        if self.is_last:
+            known.chosen[key] = {k: v for k, v in inner.values.items() if k[0] != "view" and k not in known.values}
+        return made
 
 
 def _typed(operands: tuple[Any, ...]) -> Any:

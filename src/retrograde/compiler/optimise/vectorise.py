@@ -44,6 +44,8 @@ def vectorise(program: Program) -> set[int]:
         s.body = _without_search(program, s.body)
         if s.abreast is not None:
             sums |= s.abreast.sums
+            for x in walk(s.body):
+                _with_function(program, x)
         if is_vectorisable(s, memory, known):
             s.body = [y for x in s.body for y in _vectorised(program, x, sums)]
             s.down = False
@@ -64,16 +66,18 @@ def is_vectorisable(loop: For, memory: Memory, known: NonNegative) -> bool:
     )
 
 
+def _with_function(program: Program, s: Statement) -> None:
+    if isinstance(s, Op) and (name := _vector(program, s)) is not None:
+        s.fn = f"vectormath.{name}"
+
+
 def _vectorised(program: Program, s: Statement, sums: set[str]) -> Block:
     """
     Args:
         sums: the cells that iterations around, which run side by side, add to; they have a sum in each lane.
     """
-    if isinstance(s, Op):
-        name = _vector(program, s)
-        if name is not None:
-            s.fn = f"vectormath.{name}"
-    elif isinstance(s, Add) and s.cell not in sums and program.types[s.cell] == program.type_of(s.value) == FLOAT:
+    _with_function(program, s)
+    if isinstance(s, Add) and s.cell not in sums and program.types[s.cell] == program.type_of(s.value) == FLOAT:
         old, total = program.new("t", FLOAT), program.new("t", FLOAT)
         plus = Op(total, "vectormath.plus", (old, s.value), at=s.at)
         return [Get(old, s.cell, at=s.at), plus, Set(s.cell, total, at=s.at)]
