@@ -73,6 +73,20 @@ def tables(x, k, weights):
     return total
 
 
+def nearest(points, centroids):
+    """Rows that are read again and again."""
+    cost = 0.0
+    for i in range(points.shape[0]):
+        closest = np.inf
+        for j in range(centroids.shape[0]):
+            distance = 0.0
+            for a in range(points.shape[1]):
+                distance += (points[i, a] - centroids[j, a]) ** 2
+            closest = min(closest, distance)
+        cost += closest
+    return cost
+
+
 def single(x, w):
     s = np.float32(0)
     for i in range(x.shape[0]):
@@ -125,6 +139,7 @@ PROGRAMS: dict[Any, Any] = {
     mixture: lambda n: (drawn(n, 3), drawn(4, 3), drawn(4, 3, seed=1)),
     branches: lambda n: (drawn(n), drawn(n, seed=2)),
     tables: lambda n: (drawn(n), np.arange(n) * 7 % 5, drawn(5, seed=3)),
+    nearest: lambda n: (drawn(n, 3), drawn(4, 3, seed=10)),
     single: lambda n: (drawn(n).astype(np.float32), drawn(3, seed=4).astype(np.float32)),
     counted: lambda n: (drawn(n), drawn(n, seed=5) > 0.3, drawn(n, seed=6)),
     backwards: lambda n: (drawn(n), drawn(3, seed=7), drawn(n, seed=9)),
@@ -259,6 +274,9 @@ def test_short_triangles_and_long_lines_are_taken_and_products_with_rows_are_not
 
     taken = specialised(mixture, PROGRAMS[mixture](5), plain=False)
     assert is_taken(taken, Which("T", 0))
+    of_rows = specialised(nearest, PROGRAMS[nearest](5), plain=False)
+    assert is_taken(of_rows, Which("T", 0))
+    assert "points_row" in of_rows.program(Which("T", 0)).text
     assert not is_taken(specialised(product, (drawn(4, 3), drawn(3)), plain=False), Which("T", 0))
     off = Options(passes=tuple(p for p in Options().passes if p != "abreast"))
     assert not is_taken(specialised(mixture, PROGRAMS[mixture](5), plain=False, options=off), Which("T", 0))

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from retrograde.compiler.form import BOOL, FLOAT, INT, Type
-from retrograde.compiler.machine.scalars import SUFFIXES, kind, literal
+from retrograde.compiler.machine.scalars import SUFFIXES, Unwritable, kind, literal
 
 SOURCE = Path(__file__).parent.parent / "vectormath.py"
 TABLE = "retrograde.table."
@@ -74,10 +74,17 @@ class Source(NamedTuple):
 
 @functools.cache
 def source() -> Source:
-    """What is made of decorated functions, of numba's, is left out."""
+    """What is made of numba's own functions is left out.
+
+    Raises: Unwritable: where the package is no files.
+    """
     functions: dict[str, ast.FunctionDef] = {}
     scope: dict[str, Any] = {"np": np, "math": math, "Any": Any}
-    for s in ast.parse(SOURCE.read_text(encoding="utf-8")).body:
+    try:
+        text = SOURCE.read_text(encoding="utf-8")
+    except OSError as error:
+        raise Unwritable("the functions of vectormath.py") from error
+    for s in ast.parse(text).body:
         if isinstance(s, ast.FunctionDef) and s.decorator_list:
             functions[s.name] = s
         elif isinstance(s, ast.FunctionDef | ast.Assign) and not _is_of_numba(s):

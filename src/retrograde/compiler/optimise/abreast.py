@@ -11,17 +11,24 @@ that is nothing; side by side, every operation that differs among iterations tak
 (weights, indices, tests of sizes) is done once for eight. That is right wherever the iterations may run on several
 threads, which parallel.py finds out, and where all of them run the same inner loops. Sums change their order.
 
-Only the marks are set here. machine/abreast.py writes the vectors; the Python text shows the loop as it is.
+A row x[i, :] that inner loops read again and again is copied first, so that each lane has its own: elements of eight
+rows do not lie next to each other, and putting each into its lane takes as long as several operations.
+
+Only the marks are set here, and rows copied. machine/abreast.py writes the vectors; the Python text shows the loop as
+it is.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 from retrograde.compiler.alias import Memory
+from retrograde.compiler.elements import copied
 from retrograde.compiler.form import (
     Abreast,
     Add,
+    Alloc,
     Block,
     Fill,
     For,
@@ -36,6 +43,7 @@ from retrograde.compiler.form import (
     Slice,
     Statement,
     Store,
+    Type,
     View,
     While,
     blocks_of,
@@ -52,7 +60,7 @@ WIDTH = 8
 """How many iterations run at once: as many float64s as the widest registers hold, or two of the half or four of the
 quarter, which keeps those busy while they wait for a result."""
 
-TRIPS = 8.0
+TRIPS = 16.0
 """How often an inner loop of unknown length is taken to run. Long ones are vectorised as they are."""
 
 VECTORISED, SHORT = 4.0, 2.0
@@ -98,14 +106,31 @@ def _marked(program: Program, loop: For, memory: Memory) -> Block:
     found = Abreast(frozenset(plan.added_cells), frozenset(plan.added_arrays), own, frozenset(plan.zero_arrays))
     differing = Differing(program, loop, memory, found)
     if differing.are_possible and differing.are_worth_it():
-        loop.abreast = found
+        rows = _copied_rows(program, loop, differing.rows)
+        loop.abreast = found._replace(own=own.union(s.dst for s in rows))
         loop.down = False
+        before += rows
     return before
 
 
 def _is_short(loop: For) -> bool:
     """Whether a loop is known to have fewer iterations than run side by side."""
     return type(loop.low) is int and type(loop.high) is int and loop.high - loop.low < WIDTH
+
+
+def _copied_rows(program: Program, loop: For, loads: list[Load]) -> list[Alloc]:
+    """Read from copies of rows; what is to stand in front of the loop."""
+    made: dict[str, Alloc] = {}
+    copies: Block = []
+    for s in loads:
+        if s.array not in made:
+            dims = program.dims[s.array][1:]
+            row = program.new(f"{s.array}_row", Type(program.types[s.array].dtype, len(dims)), dims)
+            made[s.array] = Alloc(row, dims, False, at=s.at)
+            copies += copied(program, row, s.array, dims, within=(loop.var,), at=s.at)
+        s.array, s.index = made[s.array].dst, s.index[1:]
+    loop.body = copies + loop.body
+    return list(made.values())
 
 
 def _without_guards(block: Block) -> Iterator[Statement]:
@@ -121,6 +146,7 @@ class Differing:
 
     Attributes:
         names: temps, cells (with `$`), views whose place differs, and the arrays of which each iteration has its own.
+        rows: the reads of rows that are worth a copy.
         are_possible: whether all of it can be done in lanes.
     """
 
@@ -192,10 +218,38 @@ class Differing:
             return program.types[s.cell].kind in KINDS
         return True
 
+    # --- rows ----------------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def rows(self) -> list[Load]:
+        written = self.memory.all_writes(self.loop.body)
+        found: list[Load] = []
+
+        def look(block: Block, loops: tuple[For, ...]) -> None:
+            for s in block:
+                if isinstance(s, Load) and s.array not in written and self.is_row(s, loops):
+                    found.append(s)
+                for part in blocks_of(s):
+                    look(part, (*loops, s) if isinstance(s, For) else loops)
+
+        look(self.loop.body, ())
+        return found
+
+    def is_row(self, s: Load, loops: tuple[For, ...]) -> bool:
+        """Whether inner loops read a whole row of the iteration, and more than once."""
+        if self.memory.root(s.array) != s.array or len(s.index) < 2 or s.index[0] != self.loop.var:
+            return False
+        ranges = {x.var: (x.low, x.high) for x in loops}
+        rest = [ranges.get(i) if isinstance(i, str) else None for i in s.index[1:]]
+        is_whole = rest == [(0, n) for n in self.program.dims.get(s.array, ())[1:]]
+        return is_whole and len(set(s.index[1:])) < len(loops)
+
     # --- what it costs -------------------------------------------------------------------------------------------
 
     def are_worth_it(self) -> bool:
         one, abreast = self.costs(self.loop.body)
+        for s in {s.array: s for s in self.rows}.values():
+            abreast += PLACE * TRIPS ** (len(s.index) - 1)
         return abreast < WORTH * one
 
     def costs(self, block: Block) -> tuple[float, float]:
@@ -224,6 +278,8 @@ class Differing:
         if isinstance(s, Load | Store | Increase):
             cost = 3.0 if isinstance(s, Increase) else 1.0
             is_own = self.has_own(s.array)
+            if isinstance(s, Load) and any(s is row for row in self.rows):
+                return cost, cost / WIDTH
             if any(map(self.has, s.index)) or (s.array in self.names and not is_own):
                 return cost, cost * PLACE
             if isinstance(s, Increase) and not is_own:
