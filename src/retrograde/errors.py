@@ -14,6 +14,7 @@ RetrogradeError
 ├── NotAnArrayError        (TypeError)            a Buffer used as an array
 ├── OrderError             (ValueError)           a Taylor series of negative order
 ├── InputError             (TypeError)            an argument that cannot be differentiated
+│   └── CompilationError                          a function that numba cannot compile as it is written
 ├── MissingRuleError       (NotImplementedError)  a function that has no derivative rule
 ├── MissingAttributeError  (AttributeError)       an attribute of arrays that a traced value cannot have
 ├── UnsupportedArgumentError (TypeError)          an argument that a rule does not know
@@ -116,6 +117,10 @@ class NotAnArrayError(RetrogradeError, TypeError):
 
 class InputError(RetrogradeError, TypeError):
     """An argument of a kind that cannot be differentiated."""
+
+
+class CompilationError(InputError):
+    """numba cannot compile a function."""
 
 
 class MissingRuleError(RetrogradeError, NotImplementedError):

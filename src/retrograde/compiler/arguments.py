@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from retrograde.compiler.form import BOOL, FLOAT, INT, Type
 from retrograde.compiler.lower.values import Constant
@@ -17,6 +18,16 @@ _DTYPES = frozenset(
 )
 # `dtype.name` is put together at each call; some types have two letters.
 _NAMES = {char: name for char in np.typecodes["All"] if (name := np.dtype(char).name) in _DTYPES}
+
+_NUMBERS = {float, int, bool, complex, *np.sctypeDict.values()}
+
+
+def sort_of(value: Any) -> Any:
+    """What tells the types of numbers and arrays apart, at little cost; None for other arguments."""
+    kind = type(value)
+    if kind is ndarray:
+        return value.dtype, value.ndim
+    return kind if kind in _NUMBERS else None
 
 
 def kind_of(value: Any, name: str) -> Any:

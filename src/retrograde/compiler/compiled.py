@@ -10,9 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import ndarray
 
 from retrograde.compiler.settings import Settings
-from retrograde.errors import BatchError, InputError, MutationError
+from retrograde.errors import BatchError, CompilationError, InputError, MutationError
 from retrograde.trace.call import highest_level
 from retrograde.trace.creation import contains_traced
 from retrograde.trace.handle import is_traced, plain
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from retrograde.compiler.bridge import Bridge
     from retrograde.compiler.explain import Explanation
     from retrograde.compiler.fingerprint import Fingerprint
-    from retrograde.compiler.specialisation import Specialisation
+    from retrograde.compiler.specialisation import Gradient, Specialisation
 
 _PROGRAMS = {"primal": ("J", 0), "pullback": ("T", 0), "jvp": ("J", 1), "hvp": ("T", 1)}
 
@@ -96,6 +97,7 @@ class Compiled(Native):
         self._positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         self._is_plain = len(self._positional) == len(parameters)
         self._specialisations: dict[Any, Specialisation] = {}
+        self._by_sorts: dict[tuple[Any, ...], Specialisation] = {}
         self._bridges: dict[int, Bridge] = {}
         self._own_code: Any = None
         functools.update_wrapper(self, function)
@@ -104,12 +106,10 @@ class Compiled(Native):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if any(map(contains_traced, args)) or any(map(contains_traced, kwargs.values())):
             return self._traced(args, kwargs)
-        from retrograde.compiler.native import CompilationError
-
         specialisation, arguments = self._bound(args, kwargs)
         if not specialisation.is_beyond_numba:
             try:
-                return self._primal(specialisation)(*(_unboxed(a) for a in arguments.values()))
+                return self._primal(specialisation)(*map(_unboxed, arguments.values()))
             except CompilationError:
                 specialisation.is_beyond_numba = True
         return self._own_value(specialisation, arguments)
@@ -188,11 +188,16 @@ class Compiled(Native):
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Specialisation, dict[str, Any]]:
         """The specialisation for some arguments, and the arguments by name."""
         _load()
-        from retrograde.compiler.arguments import key_of, kind_of
+        from retrograde.compiler.arguments import key_of, kind_of, sort_of
         from retrograde.compiler.specialisation import Specialisation
 
+        sorts = None
         if self._is_plain and len(args) == len(self._positional) and not kwargs:
             arguments = dict(zip(self._positional, args, strict=True))
+            sorts = tuple(map(sort_of, args))
+            known = self._by_sorts.get(sorts)
+            if known is not None:
+                return known, arguments
         else:
             bound = self._signature.bind(*args, **kwargs)
             bound.apply_defaults()
@@ -204,6 +209,8 @@ class Compiled(Native):
             found = self._specialisations[key] = Specialisation(
                 self._source, kinds, self._settings, fingerprint=self._fingerprint
             )
+        if sorts is not None and None not in sorts:
+            self._by_sorts[sorts] = found
         return found, arguments
 
     def _primal(self, specialisation: Specialisation | None) -> Any:
@@ -227,6 +234,8 @@ class Compiled(Native):
     def _leaves(self, specialisation: Specialisation, arguments: dict[str, Any]) -> list[Any]:
         from retrograde.compiler.arguments import leaves_of
 
+        if specialisation.is_flat:
+            return [_unboxed(value) for value in arguments.values()]
         kinds = specialisation.arguments
         return [_unboxed(leaf) for name, value in arguments.items() for leaf in leaves_of(value, kinds[name])]
 
@@ -316,20 +325,34 @@ class Compiled(Native):
         self, args: tuple[Any, ...], kwargs: dict[str, Any], places: tuple[int, ...]
     ) -> NativeGradient | None:
         """The value and the cotangents of some positional arguments, without any tracing (see trace/running.py)."""
-        from retrograde.compiler.variant import Which
-
         of, arguments = self._bound(args, kwargs)
-        if of.structure != of.result_types[0] if of.result_types else True:
-            return None  # not one number: the transform says what is wrong with that
-        if not of.outputs or of.result_types[0].is_array or of.result_types[0].is_complex:
+        if places not in of.gradients:
+            of.gradients[places] = self._gradient(of, arguments, places)
+        known = of.gradients[places]
+        if known is None:
             return None
         leaves = self._leaves(of, arguments)
-        given: dict[Any, Any] = {("x", i): leaf for i, leaf in enumerate(leaves)}
+        given: dict[Any, Any] = dict(zip(of.leaves, leaves, strict=True))
+        given["y_bar", 0] = 1.0
+        found = of.evaluate("T", 0, given, known.wanted)
+        bars = [found.get(("x_bar", i)) if has_path else None for i, has_path in enumerate(known.has_path)]
+        if not of.is_flat:
+            bars = _by_argument(of, arguments, bars)
+        return NativeGradient(found["y", 0], bars[: len(args)])
+
+    def _gradient(self, of: Specialisation, arguments: dict[str, Any], places: tuple[int, ...]) -> Gradient | None:
+        """What is known of the gradient; None where the result is not one real number: the transform says what is wrong
+        with that."""
+        from retrograde.compiler.specialisation import Gradient
+        from retrograde.compiler.variant import Which
+
+        if not of.outputs or of.structure != of.result_types[0]:
+            return None
+        if of.result_types[0].is_array or of.result_types[0].is_complex:
+            return None
         wanted = self._leaves_at(of, arguments, places)
-        found = of.evaluate("T", 0, given | {("y_bar", 0): 1.0}, wanted)
         reached = of.program(Which("T", 0, False, wanted)).reached
-        bars: list[Any] = [found.get(("x_bar", i)) if of.params[i] in reached else None for i in range(len(leaves))]
-        return NativeGradient(found["y", 0], _by_argument(of, arguments, bars)[: len(args)])
+        return Gradient(wanted, [name in reached for name in of.params])
 
     def native_products(self, args: tuple[Any, ...], kwargs: dict[str, Any], directions: list[Any]) -> list[Any] | None:
         """The products of the Hessian with many directions, in one native loop (see trace/running.py)."""
@@ -417,4 +440,4 @@ def _structured(structure: Any, leaves: Any) -> Any:
 
 def _unboxed(value: Any) -> Any:
     """A 0-d array as the number that it is."""
-    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 and not is_traced(value) else value
+    return value[()] if type(value) is ndarray and value.ndim == 0 else value

@@ -12,18 +12,21 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy import array, empty, zeros  # NumPy's own, whatever transform is running
 
 if TYPE_CHECKING:
     from retrograde.compiler.derivatives import Role
 
 
-Room = Callable[[Any, Any, bool], Any]
-"""From a role, the contents that its array begins with, and whether these are zeros: an array to write into."""
+Room = Callable[[Any, Any, bool, bool], Any]
+"""From a role, an array, whether it has the contents to begin with (otherwise only the shape and dtype, for zeros), and
+whether each element is written before it is read, so that zeros are not needed: an array to write into."""
 
 
-def new_array(role: Role, value: Any, is_zero: bool) -> Any:
-    """A copy; of zeros none is needed, as they were made for this."""
-    return value if is_zero else np.array(value)
+def new_array(role: Role, like: Any, is_begun: bool, is_filled: bool) -> Any:
+    if is_begun:
+        return array(like)
+    return empty(like.shape, like.dtype) if is_filled else zeros(like.shape, like.dtype)
 
 
 class Examples(NamedTuple):
@@ -129,6 +132,7 @@ class Gathered:
         self.found: dict[Role, Any] = {}
         self._shared: set[Role] = set()
         self._in_place: set[tuple[Role, int]] = set()
+        self._unset: set[Role] = set()  # arrays that were not made of zeros
 
     def place(self, role: Role, number: int) -> tuple[Role, int | None]:
         """The role of which a result of a group is an example, and which; None for what all examples share."""
@@ -139,15 +143,24 @@ class Gathered:
     def room(self, number: int) -> Room:
         """Where the program of a group writes, so that it writes into the arrays of all."""
 
-        def room(role: Role, value: Any, is_zero: bool) -> Any:
+        def room(role: Role, like: Any, is_begun: bool, is_filled: bool) -> Any:
             base, place = self.place(role, number)
             if place is None or place >= self.examples.size:
-                return np.array(value)
+                return new_array(role, like, is_begun, is_filled)
+            is_filled &= not is_begun
             if base not in self.found:
-                self.found[base] = np.zeros((self.examples.size, *np.shape(value)), value.dtype)
+                self.found[base] = (empty if is_filled else zeros)((self.examples.size, *like.shape), like.dtype)
+                if is_filled:
+                    self._unset.add(base)
             part = self.found[base][place]
-            if not is_zero or (base, place) in self._in_place:
-                part[...] = value
+            if is_begun:
+                part[...] = like
+            elif not is_filled and base in self._unset:
+                # Not the program that the array was made for.
+                self._unset.remove(base)
+                self.found[base][place:] = 0
+            elif not is_filled and (base, place) in self._in_place:
+                part[...] = 0
             self._in_place.add((base, place))
             return part
 
@@ -166,7 +179,8 @@ class Gathered:
                 self.share({base: value})
                 continue
             if base not in self.found:
-                self.found[base] = np.empty((self.examples.size, *np.shape(value)), np.asarray(value).dtype)
+                of_one = np.asarray(value)
+                self.found[base] = empty((self.examples.size, *of_one.shape), of_one.dtype)
             if place < self.examples.size and (base, place) not in self._in_place:
                 self.found[base][place] = value
 

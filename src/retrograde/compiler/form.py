@@ -579,6 +579,9 @@ class Program:
         reached: the inputs of a derivative program from which a path leads to a result.
         procedures: the programs that it calls, by name; one table for it and all of them.
         zeros: arrays among the parameters that come in with zeros.
+        filled: those of them that need none if their axes have certain lengths, as the program then writes each element
+            before it reads it: for each axis an (integer,), an (integer parameter,) or the (array parameter, axis) of
+            which it has the length.
         effects: as a procedure, the positions of the parameters that it writes into.
         adds: those of them that it only adds to.
         is_faithful: as the pullback of a procedure, whether it leaves its parameters as the procedure does.
@@ -597,6 +600,7 @@ class Program:
         self.procedures: dict[str, Program] = {}
         self.effects: frozenset[int] = frozenset()
         self.zeros: frozenset[str] = frozenset()
+        self.filled: dict[str, tuple[tuple[Any, ...], ...]] = {}
         self.adds: frozenset[int] = frozenset()
         self.is_faithful = True
         self.rule: Any = None

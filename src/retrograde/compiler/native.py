@@ -20,7 +20,8 @@ from retrograde.compiler.complex_dtype import teach_complex_dtype
 from retrograde.compiler.emit import HEAD
 from retrograde.compiler.self_calls import jitted
 from retrograde.compiler.settings import Settings
-from retrograde.errors import InputError, MissingExtraError
+from retrograde.errors import CompilationError, MissingExtraError
+from retrograde.trace import level as levels
 from retrograde.trace.interception import originals
 
 if TYPE_CHECKING:
@@ -207,19 +208,28 @@ class Guarded:
         self.seen: set[Any] = set()
 
     def __call__(self, *args: Any) -> Any:
-        key = tuple(_layout(a) for a in args)
+        if not levels.ACTIVE:
+            try:
+                return self.dispatcher(*args)
+            except numba().core.errors.NumbaError as error:
+                return self.without(error, args)
+        key = tuple(map(_layout, args))
         if key in self.seen:
             return self.dispatcher(*args)
         with originals():
             try:
                 result = self.dispatcher(*args)
             except numba().core.errors.NumbaError as error:
-                if self.otherwise is None:
-                    raise explained(error, self.name) from None
-                self.dispatcher, self.otherwise = self.otherwise(), None
-                return self(*args)
+                return self.without(error, args)
         self.seen.add(key)
         return result
+
+    def without(self, error: Exception, args: tuple[Any, ...]) -> Any:
+        """What the other dispatcher makes of some arguments that numba has refused."""
+        if self.otherwise is None:
+            raise explained(error, self.name) from None
+        self.dispatcher, self.otherwise = self.otherwise(), None
+        return self(*args)
 
 
 def _layout(a: Any) -> Any:
@@ -229,10 +239,6 @@ def _layout(a: Any) -> Any:
         flags = a.flags
         return a.dtype.num, a.ndim, flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned
     return (kind, *map(_layout, a)) if isinstance(a, tuple) else kind
-
-
-class CompilationError(InputError):
-    """numba cannot compile a function."""
 
 
 def explained(error: Exception, name: str) -> Exception:

@@ -6,14 +6,16 @@ import ast
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy import ndarray, zeros  # NumPy's own, whatever transform is running
 
 from retrograde.compiler import kept, native
 from retrograde.compiler.examples import Examples, Gathered, Loop, Room, lanes_for, new_array
 from retrograde.compiler.fingerprint import Fingerprint
 from retrograde.compiler.form import BROADCAST, NOTHING, SHORT, UNEQUAL, Known, Type
+from retrograde.compiler.parameters import Call, base, parameters
 from retrograde.compiler.settings import USUAL, Settings
 from retrograde.compiler.source import Source
 from retrograde.compiler.variant import Finished, Variant, Wanted, Which
@@ -45,6 +47,18 @@ def chosen(options: Options | None, settings: Settings) -> Options | None:
     return replace(made, passes=passes, checkpoint=settings.checkpoint or made.checkpoint)
 
 
+class Gradient(NamedTuple):
+    """What is known of the gradient with respect to some of the arguments.
+
+    Attributes:
+        wanted: the numbers of their leaves; None if those are all that have derivatives.
+        has_path: for each leaf, whether a path leads from it to the result.
+    """
+
+    wanted: Wanted
+    has_path: list[bool]
+
+
 class Specialisation:
     """A function with the types of its arguments fixed.
 
@@ -61,6 +75,10 @@ class Specialisation:
         written: the leaves that the function writes into; their final contents are outputs as well.
         finals: those of them that have derivatives.
         sizes: the shapes, or the values, of the leaves in the last call.
+        leaves: the roles of the leaves of the arguments.
+        is_flat: whether each argument is one leaf.
+        usual: the programs for arguments of which nothing is known beside their types.
+        gradients: what is known of them, by the places of the arguments; None where the result is no real number.
         is_plain: run the text as plain Python instead of compiling it.
         is_beyond_numba: numba cannot compile the function as it is written.
     """
@@ -79,6 +97,7 @@ class Specialisation:
         self.options = chosen(options, settings)
         self.options_lanes = None if self.options is None else self.options.lanes
         self.fingerprint = fingerprint
+        self.is_flat = all(isinstance(kind, Type) for kind in arguments.values())
         self.is_plain = False
         self.is_beyond_numba = False
         self.stretches = False
@@ -86,9 +105,12 @@ class Specialisation:
         self.differs = False
         self.sizes: dict[str, Any] = {}
         self.variants: dict[Known, Variant] = {}
-        interface = self.variant().interface
+        self.gradients: dict[tuple[int, ...], Gradient | None] = {}
+        self.usual = self.variant()
+        interface = self.usual.interface
         self.params, self.types = interface.params, interface.types
         self.structure, self.result_types = interface.structure, interface.result_types
+        self.leaves: list[Role] = [("x", i) for i in range(len(self.params))]
         self.inputs = [i for i, t in enumerate(self.types) if t.is_inexact]
         self.outputs = [j for j, t in enumerate(self.result_types) if t.is_inexact]
         self.written = interface.written
@@ -196,16 +218,16 @@ class Specialisation:
 
         Returns: what its results stand for, and the arrays that it writes.
         """
-        first = examples.first(given) if examples else given
-        self.check_overlaps([first["x", i] for i in range(len(self.types))])
-        along = tuple(self._along(number, given) for number in range(order))
+        if self.written:
+            first = examples.first(given) if examples else given
+            self.check_overlaps([first[role] for role in self.leaves])
+        along = tuple([self._along(number, given) for number in range(order)])
         which = Which(kind, order, False, wanted, along if any(a is not None for a in along) else ())
         results = self.run_each(which, given, examples) if examples else self.run(which, given)
-        if order or kind == "T":
-            derived = (v for role, v in results.items() if role[0] != "y")
-            if any(has_nan(v) for v in derived):
-                which = which._replace(careful=True)
-                results = self.run_each(which, given, examples) if examples else self.run(which, given)
+        is_derivative = order > 0 or kind == "T"
+        if is_derivative and any(has_nan(value) for role, value in results.items() if role[0] != "y"):
+            which = which._replace(careful=True)
+            results = self.run_each(which, given, examples) if examples else self.run(which, given)
         return results
 
     def _along(self, number: int, given: dict[Role, Any]) -> Wanted:
@@ -219,27 +241,32 @@ class Specialisation:
         Args:
             room: gives the array that is to hold what the program writes, with the contents that it begins with.
         """
-        variant = self.variant(self.known(given))
-        program = variant.program(which)
-        self.note_sizes([given["x", i] for i in range(len(self.params))])
+        call = self.call(self.variant_for(given), which)
+        self.note_sizes([given[role] for role in self.leaves])
         args: list[Any] = []
         results: dict[Role, Any] = {}
-        for role, name in zip(program.roles, program.params, strict=True):
-            is_out = name in program.written and self.is_out(which, role)
-            value = given.get(role)
-            if role[0] == "constant":
-                value = variant.interface.constants[role[1]]
-            elif value is None:
-                # Shared room is made of zeros already.
-                value = self.zeros(role, given, in_one=is_out and room is not new_array)
-            elif not is_out and isinstance(value, np.ndarray) and value.ndim == 0:
-                value = value[()]
-            value = self.in_field(role, value)
-            if is_out:
-                value = results[role] = room(role, value, given.get(role) is None)
+        for p in call.parameters:
+            value = given.get(p.role)
+            if value is not None:
+                if p.dtype is not None:
+                    value = in_field(p.dtype, value)
+                if p.is_out:
+                    value = results[p.role] = room(p.role, value, True, False)
+                elif type(value) is ndarray and value.ndim == 0:
+                    value = value[()]
+            elif p.constant is not None:
+                value = p.constant
+            elif p.like is None:
+                value = p.zero
+            else:
+                like = given[p.like]
+                if p.is_out:
+                    value = results[p.role] = room(p.role, like, False, p.is_filled(like.shape, given))
+                else:
+                    value = zeros(like.shape, like.dtype)
             args.append(value)
         try:
-            values = self.native(variant, which)(*args)
+            values = call.code(*args)
         except ValueError as error:
             if SHORT in str(error) and not self.clips:
                 self.clips = True
@@ -250,8 +277,19 @@ class Specialisation:
             else:
                 raise
             return self.run(which, given, room)
-        results.update(zip(program.results, values or (), strict=True))
+        results.update(zip(call.results, values or (), strict=True))
         return results
+
+    def call(self, variant: Variant, which: Which) -> Call:
+        """How a program is called."""
+        found = variant.calls.get(which)
+        if found is None:
+            program = variant.program(which)
+            roles = zip(program.roles, program.params, strict=True)
+            outs = frozenset(role for role, name in roles if name in program.written and self.is_out(which, role))
+            given = parameters(program, self.types, self.result_types, variant.interface.constants, outs)
+            found = variant.calls[which] = Call(given, program.results, self.native(variant, which))
+        return found
 
     def is_out(self, which: Which, role: Role) -> bool:
         """Whether what a program writes into a parameter is a result: not where it makes a copy of its own first.
@@ -298,7 +336,7 @@ class Specialisation:
         """The program of several lanes, where that is likely to be faster."""
         if not examples.are_seeds or self.options_lanes == 1:
             return which
-        variant = self.variant(self.known(examples.first(given)))
+        variant = self.variant_for(examples.first(given))
         found = variant.weights(which, examples.roles)
         lanes = lanes_for(found, examples.size)
         if found is not None and self.options_lanes is not None:
@@ -309,33 +347,35 @@ class Specialisation:
         self, which: Which, given: dict[Role, Any], examples: Examples, gathered: Gathered, groups: tuple[int, int]
     ) -> None:
         """Some groups of examples in a native loop; the shapes of the results are known."""
-        variant = self.variant(self.known(examples.first(given)))
+        variant = self.variant_for(examples.first(given))
         program = variant.program(which)
         args: list[Any] = []
         places: list[Any] = []
         first = examples.first(given)
         filled: dict[Role, Any] = {}
-        for role, name in zip(program.roles, program.params, strict=True):
-            base, example = gathered.place(role, 0)
+        for p in self.call(variant, which).parameters:
+            role, example = gathered.place(p.role, 0)
             place: Any = example
-            value = given.get(base)
-            if role[0] == "constant":
-                value = variant.interface.constants[role[1]]
-            elif value is None:
-                value = self.zeros(base, first)
-            value = self.in_field(base, value)
-            if name in program.written and self.is_out(which, role):
+            value: Any = given.get(role)
+            is_begun = value is not None
+            if p.constant is not None:
+                value = p.constant
+            elif not is_begun:
+                value = p.zero if p.like is None else zeros(first[p.like].shape, first[p.like].dtype)
+            elif p.dtype is not None:
+                value = in_field(p.dtype, value)
+            if p.is_out:
                 # Written by each group, beginning with what it is given.
                 if place is None:
                     place, value = "group", np.array(np.broadcast_to(value, (groups[1], *np.shape(value))))
                 else:
-                    if base not in filled:
-                        filled[base] = gathered.found[base]
-                        if given.get(base) is not None:
+                    if role not in filled:
+                        filled[role] = gathered.found[role]
+                        if is_begun:
                             begun = groups[0] * which.lanes
-                            filled[base][begun:] = value[begun:] if base in examples.roles else value
-                    value = filled[base]
-            elif base in examples.roles:
+                            filled[role][begun:] = value[begun:] if role in examples.roles else value
+                    value = filled[role]
+            elif role in examples.roles:
                 place = place or 0
             else:
                 place = None
@@ -348,6 +388,12 @@ class Specialisation:
         loop = Loop(program.name, which.lanes, tuple(places), tuple(lane for _, lane in to), ndims)
         outs = [gathered.found[base] for base, lane in to if lane is not None]
         self.native_loop(variant, which, loop)(*groups, *args, *outs)
+
+    def variant_for(self, given: dict[Role, Any]) -> Variant:
+        """The programs for some arguments."""
+        if self.stretches or self.clips or self.differs:
+            return self.variant(self.known(given))
+        return self.usual
 
     def known(self, given: dict[Role, Any]) -> Known:
         return Known(self.ones(given) if self.stretches else frozenset(), self.clips, self.differs)
@@ -362,31 +408,11 @@ class Specialisation:
             if n == 1
         )
 
-    def type_of(self, role: Role) -> Type | None:
-        """The type of what a role stands for; None for an array from outside."""
-        while role[0] in ("dot", "lane"):
-            role = role[2]
-        if role[0] in ("constant", "kept"):
-            return None
-        return (self.types if role[0] in ("x", "x_bar") else self.result_types)[role[1]]
-
-    def in_field(self, role: Role, value: Any) -> Any:
-        """Real numbers as complex ones where those are wanted, as of seeds."""
-        type = self.type_of(role)
-        if type is None or not type.is_complex or np.iscomplexobj(value):
-            return value
-        return np.asarray(value, type.dtype)[()]
-
-    def zeros(self, role: Role, given: dict[Role, Any], in_one: bool = False) -> Any:
-        """Zero for what a role stands for; `in_one`, of an array, in the memory of one element."""
-        type = self.type_of(role)
-        while role[0] in ("dot", "lane"):
-            role = role[2]
-        if type is not None and type.is_array:
-            assert role[0] in ("x", "x_bar"), "an array of results has a cotangent of a known shape"
-            like = given["x", role[1]]
-            return np.broadcast_to(like.dtype.type(0), like.shape) if in_one else np.zeros(like.shape, like.dtype)
-        return 0j if type is not None and type.is_complex else 0.0
+    def zeros(self, role: Role, given: dict[Role, Any]) -> Any:
+        """Zeros for a derivative of an argument."""
+        number = base(role)[1]
+        type, like = self.types[number], given["x", number]
+        return zeros(like.shape, like.dtype) if type.is_array else 0j if type.is_complex else 0.0
 
     def check_overlaps(self, leaves: Leaves) -> None:
         """Refuse arguments that share memory with one that is written: to a program all are different arrays."""
@@ -398,6 +424,11 @@ class Specialisation:
                         f"number {j + 1}",
                         "a copy of one of them",
                     )
+
+
+def in_field(dtype: str, value: Any) -> Any:
+    """Real numbers as complex ones, where those are wanted, as of seeds."""
+    return value if np.iscomplexobj(value) else np.asarray(value, dtype)[()]
 
 
 def names_of(tree: ast.AST) -> set[str]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from retrograde.compiler.lower.function import Lowered
     from retrograde.compiler.machine.text import Kernel
     from retrograde.compiler.options import Options
+    from retrograde.compiler.parameters import Call
 
 # The passes are imported where they are used: what is kept on disk needs none of them.
 
@@ -74,6 +75,7 @@ class Finished(NamedTuple):
         types: of the results.
         written: the array parameters that it writes into.
         reached: the inputs from which a path leads to a result.
+        filled: the arrays among its parameters that need no zeros where their axes have certain lengths (see form.py).
         kernel: the same program as LLVM's text, where it can be written.
     """
 
@@ -85,6 +87,7 @@ class Finished(NamedTuple):
     types: tuple[Type, ...]
     written: frozenset[str]
     reached: frozenset[str]
+    filled: dict[str, tuple[tuple[Any, ...], ...]]
     kernel: Kernel | None = None
 
 
@@ -129,6 +132,7 @@ class Variant:
         self._weights: dict[tuple[Which, frozenset[Role]], Weights | None] = {}
         self._has_parts: dict[tuple[Which, frozenset[Role]], bool] = {}
         self.loops: dict[tuple[Which, Loop], Callable[..., Any]] = {}
+        self.calls: dict[Which, Call] = {}
 
     # --- made or found -------------------------------------------------------------------------------------------
 
@@ -249,6 +253,7 @@ class Variant:
             tuple(derivatives.result_types(program)) if made.results else (),
             frozenset(made.written),
             program.reached,
+            finished.filled,
             kernel_of(finished, self.settings.fastmath) if self.options.machine else None,
         )
 

@@ -7,6 +7,8 @@ import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from retrograde.errors import InputError, RetrogradeError
 from retrograde.reverse.graph import nodes_behind
 from retrograde.reverse.loss import check_loss
@@ -206,6 +208,8 @@ def _with_zeros(
 
 def _zeros_for_none(bars: Any, arg: Any) -> Any:
     """The cotangents of an argument, with zeros where no path leads to the output."""
+    if type(bars) is np.ndarray or type(bars) is float:
+        return bars
     leaves, structure = flatten(arg)
     found = leaves_like(bars, arg, "gradient", "argument") if structure is not None else [bars]
     return unflatten(

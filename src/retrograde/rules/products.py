@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from retrograde.rules.dispatching import dispatched
 
@@ -92,9 +93,9 @@ def has_nan(x: Any) -> bool:
     kind = type(x)
     if kind is float or kind is np.float64:
         return bool(x != x)
-    if kind is not np.ndarray:
+    if kind is not ndarray:
         x = everything(x)
-    if type(x) is np.ndarray and x.dtype.kind == "f" and x.flags.c_contiguous:
+    if type(x) is ndarray and x.dtype.kind == "f" and x.flags.c_contiguous:
         # The squares sum to NaN exactly if there is one; several times cheaper than isnan and any.
         flat = x.reshape(-1)
         total = flat.dot(flat)

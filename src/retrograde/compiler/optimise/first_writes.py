@@ -2,11 +2,14 @@
 
 Shadows of arguments come in as zeros, and so do arrays that are made as such. In the first loop that touches such an
 array, `x̄[i, 3] += v` finds a zero if no other iteration, and nothing before it in the same one, has touched
-that element.
+that element. Where such stores reach every element, nobody need have put zeros there: an array of the program's own is
+made without, and for one that comes in it is noted which lengths its axes must have for that (`Program.filled`).
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from retrograde.compiler.alias import Memory, left_out, outward
@@ -18,6 +21,7 @@ from retrograde.compiler.form import (
     Increase,
     Load,
     Op,
+    Operand,
     Program,
     Slice,
     Statement,
@@ -59,10 +63,16 @@ def store_first_writes(program: Program) -> None:
 
 
 class _FirstWrites:
+    """Attributes:
+    makers: the arrays that are zero since they were made, with what made them; None for those that came in.
+    """
+
     def __init__(self, program: Program) -> None:
         self.program = program
         self.memory = Memory(program)
         self.views = {s.dst: s for s in walk(program.body) if isinstance(s, View)}
+        self.sizes = {s.dst: s.args for s in program.body if isinstance(s, Op) and s.fn == "shape"}
+        self.makers: dict[str, Alloc | None] = dict.fromkeys(program.zeros)
 
     def of_block(self, block: Block, zero: set[str]) -> None:
         """Look at a block at whose start some arrays are zero."""
@@ -76,8 +86,10 @@ class _FirstWrites:
                 self.of_block(inner, set())
             if isinstance(s, Alloc) and s.zero:
                 zero.add(s.dst)
+                self.makers[s.dst] = s
             elif isinstance(s, Fill) and s.array == self.memory.root(s.array):
                 zero.add(s.array)
+                self.makers.pop(s.array, None)
 
     def touched(self, s: Statement) -> set[str]:
         """The roots of the arrays that a statement, and what is nested in it, may read or write."""
@@ -97,6 +109,26 @@ class _FirstWrites:
             s = access.statement
             if isinstance(s, Increase) and self.is_first(access, accesses[:number], accesses[number + 1 :]):
                 access.block[access.place] = Store(s.array, s.index, s.value, at=s.at)
+        firsts = [
+            access
+            for number, access in enumerate(accesses)
+            if isinstance(access.statement, Store)
+            and not access.branches
+            and self.is_first(access, accesses[:number], accesses[number + 1 :])
+        ]
+        if root in self.makers:
+            for lengths in _filled(firsts):
+                self.note_filled(root, lengths)
+
+    def note_filled(self, root: str, lengths: tuple[Operand, ...]) -> None:
+        """Take notice that a loop writes every element of an array of such a shape before anything reads it."""
+        maker = self.makers[root]
+        if maker is not None:
+            maker.zero &= maker.shape != lengths
+            return
+        found = [self.sizes.get(n, (n,)) if isinstance(n, str) else (n,) for n in lengths]
+        if all(type(f[0]) is int or f[0] in self.program.params for f in found):
+            self.program.filled[root] = tuple(found)
 
     def collect(
         self, block: Block, root: str, loops: tuple[For | While, ...], branches: dict[int, int], found: list[Access]
@@ -137,6 +169,23 @@ class _FirstWrites:
     def counts_up(self, loop: For) -> bool:
         """Whether a loop's variable is not negative, so that different values are different places."""
         return self.program.is_size(loop.low)
+
+
+def _filled(stores: list[Access]) -> Iterator[tuple[Operand, ...]]:
+    """The shapes of an array of which some stores write every element, if it has one of them."""
+    groups: dict[tuple[Any, ...], set[tuple[int, ...]]] = {}
+    for access in stores:
+        lengths = {x.var: x.high for x in access.loops if isinstance(x, For) and type(x.low) is int and x.low == 0}
+        counters = [i for i in access.element if type(i) is not int]
+        if not lengths.keys() >= set(counters) or len(set(counters)) < len(counters):
+            continue
+        axes = tuple(lengths.get(i) if type(i) is str else None for i in access.element)
+        groups.setdefault(axes, set()).add(tuple(i for i in access.element if type(i) is int))
+    for axes, places in groups.items():
+        counts = [max(i) + 1 for i in zip(*places, strict=True)]
+        if len(places) == math.prod(counts):
+            rest = iter(counts)
+            yield tuple(next(rest) if n is None else n for n in axes)
 
 
 def _shifted(index: Any, part: Slice) -> Any:
