@@ -100,7 +100,7 @@ def test_integers_among_the_results_are_those_of_each_example():
     np.testing.assert_allclose(scaled, X[:, 0] * count)
 
 
-def test_writes_of_integers_and_a_batch_of_nothing_are_refused():
+def test_writes_of_integers_are_refused():
     @rg.compile
     def tally(x, counts):
         for i in range(len(x)):
@@ -110,8 +110,50 @@ def test_writes_of_integers_and_a_batch_of_nothing_are_refused():
 
     with pytest.raises(BatchError, match="tally writes integers"):
         vmap(lambda x: tally(x, np.zeros(3, int)))(X)
-    with pytest.raises(BatchError, match="of no examples"):
-        vmap(weighted)(X[:0], W[:0])
+
+
+NONE = np.zeros((0, 3))
+OF_NONE = {
+    "values": lambda f: vmap(f, in_axes=(0, None))(NONE, 2.0),
+    "gradients": lambda f: vmap(grad(f, (0, 1)), in_axes=(0, None))(NONE, 2.0),
+    "values and tangents": lambda f: vmap(lambda v: jvp(lambda x: f(x, 2.0), (X[0],), (v,)))(NONE),
+    "cotangents": lambda f: vmap(pullback(f, X[0], 2.0)[1])(np.zeros(0)),
+    "Hessians": lambda f: vmap(lambda x: hessian(lambda x: f(x, 2.0), x))(NONE),
+    "a batch in a batch": lambda f: vmap(vmap(lambda x: f(x, 2.0)))(np.zeros((0, 2, 3))),
+}
+
+
+@pytest.mark.parametrize("use", OF_NONE.values(), ids=OF_NONE)
+def test_no_examples_give_what_they_give_the_function_itself(use):
+    got, want = use(weighted), use(plain_weighted)
+    for a, b in zip(np.atleast_1d(got) if isinstance(got, np.ndarray) else got, want, strict=True):
+        assert np.shape(a) == np.shape(b)
+    if isinstance(got, np.ndarray):
+        assert (got.shape, got.dtype) == (want.shape, want.dtype)
+
+
+def test_shapes_of_no_examples_come_from_the_program():
+    @rg.compile
+    def table(x, n):
+        y = np.zeros((n, len(x)), np.float32)
+        if len(x) > 5:
+            raise ValueError("too long")
+        for i in range(n):
+            for j in range(len(x)):
+                y[i, j] = x[j] * i
+        return y, x[0]
+
+    table_of_none, first = vmap(lambda x: table(x, 4))(NONE)
+    assert (table_of_none.shape, table_of_none.dtype, first.shape) == ((0, 4, 3), np.float32, (0,))
+    with pytest.raises(ValueError, match="too long"):
+        vmap(lambda x: table(x, 4))(np.zeros((0, 6)))
+
+    @rg.compile
+    def ones(x):
+        return np.ones(int(x[0]))
+
+    with pytest.raises(BatchError, match="ones is mapped over no examples; the shape of its result depends"):
+        vmap(ones)(NONE)
 
 
 _FIRST_CALL_INSIDE = """

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from retrograde.compiler import native
+from retrograde.compiler import examples, native
 from retrograde.compiler.compiled import Compiled
 from retrograde.compiler.specialisation import Specialisation
+
+
+@pytest.fixture(autouse=True)
+def unset_results_are_nan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays that are not zeroed, since a program is said to write each of their elements, hold NaN before it does."""
+    zeros = examples.zeros
+    monkeypatch.setattr(examples, "empty", lambda shape, dtype: zeros(shape, dtype) + np.dtype(dtype).type(np.nan))
 
 
 @pytest.fixture
@@ -26,4 +34,5 @@ def as_plain_python(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequ
     for compiled in vars(request.module).values():
         if isinstance(compiled, Compiled):
             monkeypatch.setattr(compiled, "_specialisations", {})
+            monkeypatch.setattr(compiled, "_by_sorts", {})
             monkeypatch.setattr(compiled, "_bridges", {})

@@ -229,6 +229,25 @@ def test_views_single_precision_and_read_only_arrays():
     close(rg.gradient(weighted, frozen)[0], rg.gradient(weighted, X)[0])
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.complex64])
+def test_numbers_in_single_precision_stay_so(kind):
+    @rg.compile
+    def square(z):
+        return z * z
+
+    z = kind(1.5)
+    for f in (square, lambda z: square(z) * z):
+        y, y_dot = rg.jvp(f, (z,), (kind(2),))
+        assert (type(y), type(y_dot)) == (kind, kind)
+        value, back = rg.pullback(f, z)
+        assert (type(value), type(back(kind(1))[0])) == (kind, kind)
+    close(rg.jvp(square, (z,), (kind(2),))[1], 6.0)
+    assert rg.vmap(square)(np.full(3, z)).dtype == kind
+    if kind is np.float32:
+        value, (slope,) = rg.withgradient(square, z)
+        assert (type(value), type(slope), slope) == (kind, kind, 3.0)
+
+
 def test_compiled_and_jitted_functions_can_be_called_and_compiled():
     @numba.njit
     def cube(x):

@@ -57,10 +57,16 @@ class Bridge:
 
     def __init__(self, specialisation: Specialisation) -> None:
         of = self.of = specialisation
+        self._primitives: dict[Kind, _Of] = {}
         self.width = len(of.outputs) + len(of.finals)
         # The results that a T gives as well.
         self.numbers = [j for j in of.outputs if not of.result_types[j].is_array]
         self.is_one_number = [t.kind for t in of.result_types] == ["f"] and bool(self.numbers) and not of.finals
+
+    def primitive(self, kind: Kind) -> _Of:
+        if kind not in self._primitives:
+            self._primitives[kind] = _Of(self, kind)
+        return self._primitives[kind]
 
     def value(self, x: Vector) -> list[Any]:
         """The results with derivatives and final contents of written arrays, for leaves that may be traced."""
@@ -74,7 +80,7 @@ class Bridge:
 
     def js(self, x: Vector, v: Vectors) -> list[list[Any]]:
         """J along each subset of the directions."""
-        return self.in_subsets(_Of(self, Kind("J", len(v))).apply((x, *v)))
+        return self.in_subsets(self.primitive(Kind("J", len(v))).apply((x, *v)))
 
     def in_subsets(self, flat: Sequence[Any]) -> list[list[Any]]:
         width = self.width
@@ -103,7 +109,7 @@ class Bridge:
             return examples.spread(value) if examples.reach(role) else value
         return self.of.zeros(role, given) if given.get(role) is None else np.array(given[role])
 
-    def j_pull(self, kind: Kind, y: Sequence[Any], traced: list[Wanted], x: Vector, *v: Vector) -> Any:
+    def j_pull(self, kind: Kind, y: Sequence[Any], traced: tuple[Wanted, ...], x: Vector, *v: Vector) -> Any:
         ys = self.in_subsets(y)
 
         def pull(y_bar: Vector) -> list[Vector]:
@@ -117,7 +123,13 @@ class Bridge:
         return pull
 
     def pull_value(
-        self, parts: list[Any], y_bar: Vector, along: dict[int, Vector], traced: list[Wanted], x: Vector, v: Vectors
+        self,
+        parts: list[Any],
+        y_bar: Vector,
+        along: dict[int, Vector],
+        traced: tuple[Wanted, ...],
+        x: Vector,
+        v: Vectors,
     ) -> None:
         """Add what ȳ, a cotangent of D_along f, gives to x and to the directions."""
         _add(parts, 0, self.t, x, y_bar, tuple(along.values()), traced[0])
@@ -166,7 +178,7 @@ class Bridge:
 
     def ts(self, x: Vector, y_bar: Vector, v: Vectors, wanted: Wanted = None) -> list[list[Any]]:
         """T along each subset of the directions: the results that are numbers, and the cotangents that are wanted."""
-        flat = _Of(self, Kind("T", len(v), wanted)).apply((x, y_bar, *v))
+        flat = self.primitive(Kind("T", len(v), wanted)).apply((x, y_bar, *v))
         return self.of_ts(flat, wanted)
 
     def of_ts(self, flat: Sequence[Any], wanted: Wanted) -> list[list[Any]]:
@@ -197,13 +209,13 @@ class Bridge:
             made += [self.final(found, nested(subset, ("x_bar", i)), given, examples) for i in leaves]
         return made
 
-    def t_pull(self, kind: Kind, y: Any, traced: list[Wanted], x: Vector, y_bar: Vector, *v: Vector) -> Any:
+    def t_pull(self, kind: Kind, y: Any, traced: tuple[Wanted, ...], x: Vector, y_bar: Vector, *v: Vector) -> Any:
         numbers, outputs = len(self.numbers), self.of.outputs
 
         def pull(w: Vector) -> list[Vector]:
             parts: list[Any] = [None] * (2 + len(v))
             of_vectors = [parts[0], *parts[2:]]  # x and v, without ȳ
-            traced_vectors = [traced[0], *traced[2:]]
+            traced_vectors = (traced[0], *traced[2:])
             for subset, bars in enumerate(self.of_ts(w, kind.wanted)):
                 along = _chosen(v, subset)
                 if _some(bars[numbers:]):
@@ -270,6 +282,7 @@ class _Of:
     def __init__(self, bridge: Bridge, kind: Kind) -> None:
         self.bridge = bridge
         self.kind = kind
+        self._rules: dict[tuple[Any, ...], General] = {}
         rules: Any = (
             (bridge.j_plain, bridge.j_pull, bridge.j_push)
             if kind.name == "J"
@@ -283,25 +296,27 @@ class _Of:
         level = highest_level(flat)
         if level is None:
             return self.plain(self.kind, *vectors)
-        lengths = [len(vector) for vector in vectors]
+        lengths = tuple(map(len, vectors))
         if level.maps:
             return self.mapped(level, flat, lengths)
-        rule = self.rule(lengths, [self.traced(vector, level) for vector in vectors])
-        return list(call_rule(rule, flat, {}))
+        key = lengths, tuple([self.traced(vector, level) for vector in vectors])
+        if key not in self._rules:
+            self._rules[key] = self.rule(*key)
+        return list(call_rule(self._rules[key], flat, {}))
 
     def traced(self, vector: Vector, level: Any) -> Wanted:
         """The leaves that a level traces; None if those are all that have derivatives."""
         found = frozenset(i for i, leaf in enumerate(vector) if is_traced(leaf) and leaf.level is level)
         return None if found.issuperset(self.bridge.of.inputs) else found
 
-    def mapped(self, level: Any, flat: tuple[Any, ...], lengths: list[int]) -> list[Any]:
+    def mapped(self, level: Any, flat: tuple[Any, ...], lengths: tuple[int, ...]) -> list[Any]:
         size, values, held = level.examples(flat)
         outer, wrap = highest_level(values), level.wrap
         if outer is not None and outer.maps:
             pairs = Pairs.of(level, outer, values, held)
             if pairs is not None:
                 size, values, held, wrap, outer = pairs.size, pairs.values, pairs.held, pairs.wrap, None
-        if size == 0 or (outer is not None and outer.maps):
+        if outer is not None and (outer.maps or size == 0):
             return list(level.one_by_one(self.function(lengths), flat, {}))
         if outer is not None:
             rule = of_all(self.of_one(lengths, values, outer), level, held)
@@ -311,9 +326,9 @@ class _Of:
         found = self.plain(self.kind, *_split(values, lengths), examples=examples)
         return [wrap(value) if is_mapped else value for value, is_mapped in zip(found, self.which(examples))]
 
-    def of_one(self, lengths: list[int], values: Sequence[Any], outer: Any) -> OfOne:
+    def of_one(self, lengths: tuple[int, ...], values: Sequence[Any], outer: Any) -> OfOne:
         """The function of one example, for a transform outside of the batch."""
-        traced = [self.traced(vector, outer) for vector in _split(values, lengths)]
+        traced = tuple([self.traced(vector, outer) for vector in _split(values, lengths)])
 
         def pull(y: Sequence[Any], args: Sequence[Any], y_bar: Sequence[Any]) -> list[Any]:
             inner = self.pull(self.kind, y, traced, *_split(args, lengths))
@@ -332,14 +347,14 @@ class _Of:
             roles = [("y", j) for j in bridge.numbers] + [("x_bar", i) for i in bridge.leaves(kind.wanted)]
         return [examples.reach(nested(subset, role)) for subset in _subsets(kind.order) for role in roles]
 
-    def function(self, lengths: list[int]) -> Callable[..., Any]:
+    def function(self, lengths: tuple[int, ...]) -> Callable[..., Any]:
         def function(*flat: Any) -> Any:
             return tuple(self.apply(_split(flat, lengths)))
 
         function.__name__ = self.bridge.of.source.name
         return function
 
-    def rule(self, lengths: list[int], traced: list[Wanted]) -> General:
+    def rule(self, lengths: tuple[int, ...], traced: tuple[Wanted, ...]) -> General:
         kind, bridge = self.kind, self.bridge
 
         def pullback(y: Any, *flat: Any) -> Any:
@@ -375,7 +390,7 @@ class _Of:
         )
 
 
-def _split(flat: Sequence[Any], lengths: list[int]) -> Vectors:
+def _split(flat: Sequence[Any], lengths: tuple[int, ...]) -> Vectors:
     parts, start = [], 0
     for n in lengths:
         parts.append(flat[start : start + n])

@@ -2,13 +2,14 @@
 
     J_k   the k-th derivative of the function along k directions:     D_v1 … D_vk f(x)
     T_k   the gradient of the same, weighted with a cotangent ȳ:      ∇_x D_v1 … D_vk ⟨ȳ, f(x)⟩
+    S     the shapes of the results of the function
 
 J_0 is the function itself, J_1 its pushforward, T_0 its pullback, T_1 what Hessians are made of. Each is the tangent
 of the one before it. All derivatives of any order and mixture of modes are values of these (see bridge.py).
 
 Roles: ("x", i) the leaf i of the arguments, ("constant", i) an array from outside, ("x_bar", i), ("y", j) the leaf j
-of the result, ("y_bar", j), ("dot", k, role) the derivative of any of these along the direction k, and ("lane", k,
-role) any of these in lane k of a program of several lanes.
+of the result, ("y_bar", j), ("dot", k, role) the derivative of any of these along the direction k, ("lane", k,
+role) any of these in lane k of a program of several lanes, and ("shape", j, k) the length of axis k of the result j.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from retrograde.compiler.alias import Memory
-from retrograde.compiler.form import Block, Copy, Operand, Program, substitute
+from retrograde.compiler.form import Block, Copy, If, Op, Operand, Program, Raise, Return, substitute, uses, walk
 from retrograde.compiler.lanes import in_lanes
 from retrograde.compiler.lower.function import Lowered
 from retrograde.compiler.optimise import finish, prepare, tidy
+from retrograde.compiler.optimise.dead import drop_dead
 from retrograde.compiler.options import Options
 from retrograde.compiler.parts import in_parts
 from retrograde.compiler.pullback import pullback_program
@@ -94,6 +96,23 @@ def pullback(j0: Derivative, options: Options, wanted: Wanted = None) -> Derivat
     seeds = [("y_bar", j) for j, t in enumerate(types) if t.is_inexact]
     values = [("y", j) for j, t in enumerate(types) if not t.is_array]
     return Derivative(made, (*j0.params, *arrays, *seeds), (*values, *scalars))
+
+
+def shapes(j0: Derivative) -> Derivative | None:
+    """S, made of the shapes of the arguments and of numbers among them; None where it takes more."""
+    program = j0.program.derived(f"{j0.program.name}_shapes")
+    arrays = [(j, t) for j, t in enumerate(result_types(program)) if t.is_array]
+    for s in walk(program.body):
+        if isinstance(s, Return):
+            names = [v for v in s.values if program.is_array(v)]
+            if not program.dims.keys() >= set(names):
+                return None
+            s.values = tuple(n for name in names for n in program.dims[name])
+    drop_dead(program, keep_sizes=False)
+    if not all(isinstance(s, Op | If | Raise | Return) for s in walk(program.body)):
+        return None
+    program.reached = frozenset(name for s in walk(program.body) for name in uses(s)).intersection(program.params)
+    return Derivative(program, j0.params, tuple(("shape", j, k) for j, t in arrays for k in range(t.ndim)))
 
 
 def _is_along_one_number(program: Program, inputs: list[str]) -> bool:

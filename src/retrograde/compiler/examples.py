@@ -46,8 +46,11 @@ class Examples(NamedTuple):
         return all(role[0] != "x" for role in self.roles)
 
     def first(self, given: dict[Role, Any]) -> dict[Role, Any]:
-        """The values of the first example."""
-        return {role: value[0] if role in self.roles else value for role, value in given.items()}
+        """The values of the first example; zeros where there is none."""
+        return {role: self.one(value) if role in self.roles else value for role, value in given.items()}
+
+    def one(self, value: Any) -> Any:
+        return value[0] if self.size else zeros(value.shape[1:], value.dtype)[()]
 
     def group(self, given: dict[Role, Any], number: int, lanes: int) -> dict[Role, Any]:
         """The values of a group of examples, by lanes; of the last example again where there are no more."""

@@ -54,11 +54,13 @@ class Call(NamedTuple):
     Attributes:
         parameters: in the order in which the code takes them.
         results: what those of the code stand for.
+        singles: those that are numbers in single precision, of which native code makes Python's own; and their types.
         code: native, or plain Python.
     """
 
     parameters: tuple[Parameter, ...]
     results: tuple[Role, ...]
+    singles: tuple[tuple[Role, Callable[[Any], Any]], ...]
     code: Callable[..., Any]
 
 

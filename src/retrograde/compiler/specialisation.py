@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 Leaves = Sequence[Any]
 ENOUGH_FOR_PARTS = 9
 """So many examples are worth a program of its own for what they share; fewer can go through one program at once."""
+SINGLES = (Type("float32"), Type("complex64"))
 ENOUGH_FOR_A_LOOP = 4
 """So many groups of examples are worth the tenth of a second that it takes to compile a loop over them."""
 
@@ -186,7 +187,7 @@ class Specialisation:
     def _loaded(
         self, variant: Variant, part: Any, text: str, name: str, title: str, names: dict[str, Any] | None = None
     ) -> Callable[..., Any]:
-        if self.is_plain:
+        if self.is_plain or (isinstance(part, Which) and part.kind == "S"):
             return native.load(text, name, title, None, names)  # type: ignore[no-any-return]
         decorate = native.derivative_decorator(self.settings, name, variant.key_of(("code", part)))
         return native.Guarded(native.load(text, name, title, decorate, names), title)
@@ -218,6 +219,8 @@ class Specialisation:
 
         Returns: what its results stand for, and the arrays that it writes.
         """
+        if examples is not None and examples.size == 0:
+            return self.run_none(Which(kind, order, False, wanted), given, examples)
         if self.written:
             first = examples.first(given) if examples else given
             self.check_overlaps([first[role] for role in self.leaves])
@@ -278,6 +281,8 @@ class Specialisation:
                 raise
             return self.run(which, given, room)
         results.update(zip(call.results, values or (), strict=True))
+        for role, kind in call.singles:
+            results[role] = kind(results[role])
         return results
 
     def call(self, variant: Variant, which: Which) -> Call:
@@ -288,7 +293,12 @@ class Specialisation:
             roles = zip(program.roles, program.params, strict=True)
             outs = frozenset(role for role, name in roles if name in program.written and self.is_out(which, role))
             given = parameters(program, self.types, self.result_types, variant.interface.constants, outs)
-            found = variant.calls[which] = Call(given, program.results, self.native(variant, which))
+            singles = tuple(
+                (role, np.dtype(type.dtype).type)
+                for role, type in zip(program.results, program.types, strict=True)
+                if type in SINGLES
+            )
+            found = variant.calls[which] = Call(given, program.results, singles, self.native(variant, which))
         return found
 
     def is_out(self, which: Which, role: Role) -> bool:
@@ -331,6 +341,35 @@ class Specialisation:
         if not examples.are_seeds or wanted is False or (wanted is None and examples.size < ENOUGH_FOR_PARTS):
             return False
         return self.variant(self.known(examples.first(given))).has_parts(which, examples.roles)
+
+    def run_none(self, which: Which, given: dict[Role, Any], examples: Examples) -> dict[Role, Any]:
+        """The program for no examples: arrays without elements, of the shapes that one example would give.
+
+        Raises:
+            BatchError: these depend on the values of an example.
+        """
+        one = examples.first(given)
+        if examples.are_seeds:
+            found = self.run(which, one)
+            return {
+                role: zeros((0, *np.shape(v)), np.asarray(v).dtype) if examples.reach(role) else v
+                for role, v in found.items()
+            }
+        variant = self.variant_for(one)
+        told = variant.program(Which("S", 0)).reached
+        if any(role[0] == "x" and self.params[role[1]] in told and not np.ndim(one[role]) for role in examples.roles):
+            raise variant.unknown_shape()
+        lengths = self.run(Which("S", 0), one)
+
+        def none(role: Role) -> Any:
+            kind, number = base(role)
+            if kind in ("x", "x_bar"):
+                return zeros((0, *np.shape(one["x", number])), self.types[number].dtype)
+            type = self.result_types[number]
+            return zeros((0, *(lengths["shape", number, k] for k in range(max(type.ndim, 0)))), type.dtype)
+
+        outs = [p.role for p in self.call(variant, which).parameters if p.is_out]
+        return {role: none(role) for role in (*variant.program(which).results, *outs)}
 
     def in_lanes(self, which: Which, given: dict[Role, Any], examples: Examples) -> Which:
         """The program of several lanes, where that is likely to be faster."""

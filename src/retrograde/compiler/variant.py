@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from retrograde.compiler import kept
 from retrograde.compiler.form import Type
 from retrograde.compiler.settings import Settings
+from retrograde.errors import BatchError
 from retrograde.trace.interception import originals
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Which(NamedTuple):
     """One of the programs of derivatives.py.
 
     Attributes:
-        kind, order: J or T, and the number of directions.
+        kind, order: J, T or S, and the number of directions.
         careful: with products in which zero times infinity is zero.
         wanted: the leaves whose cotangents are wanted; None for all.
         along: for each direction the leaves in which it is not zero; None for all.
@@ -179,12 +180,27 @@ class Variant:
 
         return derivatives.primal(self.lowered, self.options.passes)
 
+    @functools.cached_property
+    def shapes(self) -> Derivative | None:
+        from retrograde.compiler import derivatives
+
+        return derivatives.shapes(self.j0)
+
+    def unknown_shape(self) -> BatchError:
+        """The error for a batch of no examples, where the shape of a result depends on their values."""
+        name = self.lowered.program.name
+        return BatchError(f"{name} is mapped over no examples; the shape of its result depends on the values of one")
+
     def derived(self, which: Which) -> Derivative:
         """The program in the form, from which others are derived."""
         from retrograde.compiler import derivatives
 
         if (which.kind, which.order) == ("J", 0):
             return self.j0
+        if which.kind == "S":
+            if self.shapes is None:
+                raise self.unknown_shape()
+            return self.shapes
         if which not in self.programs and which.lanes > 1:
             made = derivatives.laned(self.derived(which.of_one_lane), which.mapped, which.lanes)
             assert made is not None, "the weights say that there can be lanes"
@@ -242,7 +258,7 @@ class Variant:
         program = made.program
         # A J writes into its arguments as the user wrote it (copies, except of the function itself).
         vectormath = self.settings.vectormath and made is not self.j0
-        finished = derivatives.finished(made, self.options.passes, which.kind == "T", vectormath, which.mapped)
+        finished = derivatives.finished(made, self.options.passes, which.kind != "J", vectormath, which.mapped)
         text = emit(finished)
         return Finished(
             program.name,
@@ -254,7 +270,7 @@ class Variant:
             frozenset(made.written),
             program.reached,
             finished.filled,
-            kernel_of(finished, self.settings.fastmath) if self.options.machine else None,
+            kernel_of(finished, self.settings.fastmath) if self.options.machine and which.kind != "S" else None,
         )
 
     def _interface(self) -> Interface:

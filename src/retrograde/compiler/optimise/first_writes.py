@@ -18,6 +18,7 @@ from retrograde.compiler.form import (
     Block,
     Fill,
     For,
+    If,
     Increase,
     Load,
     Op,
@@ -44,7 +45,7 @@ class Access(NamedTuple):
         block, place: where the statement stands.
         element: the element, by axes: a number, a name, or None for what is not known.
         loops: the loops around it, the outermost first.
-        branches: the blocks in which it stands, by the statement that holds them.
+        branches: which arms of branches it stands in, by the ids of these.
     """
 
     block: Block
@@ -141,7 +142,8 @@ class _FirstWrites:
             elif blocks_of(s):
                 around = (*loops, s) if isinstance(s, For | While) else loops
                 for number, inner in enumerate(blocks_of(s)):
-                    if not self.collect(inner, root, around, branches | {id(s): number}, found):
+                    here = branches | {id(s): number} if isinstance(s, If) else branches
+                    if not self.collect(inner, root, around, here, found):
                         return False
             elif root in self.touched(s) or root in self.memory.writes(s):
                 return False
