@@ -278,10 +278,11 @@ class For(Statement):
     `parallel`: the user says that the iterations may run at the same time; optimise/parallel.py finds out how.
     `again`: the reverse sweep is to run each iteration again, from what it found, in place of a tape of all.
     `abreast`: several iterations are to run at once, in the lanes of vectors; what they need for that.
+    `share_of`: where it is one thread's share of a loop, (low, high) of the whole; the threads are the loop around it.
     """
 
     defines: ClassVar = ("var",)
-    reads: ClassVar = ("low", "high")
+    reads: ClassVar = ("low", "high", "share_of")
     blocks: ClassVar = ("body",)
     var: str
     low: Operand
@@ -291,6 +292,7 @@ class For(Statement):
     parallel: bool = False
     again: bool = False
     abreast: Abreast | None = None
+    share_of: tuple[Operand, ...] = ()
 
 
 @dataclass(slots=True, eq=False)

@@ -104,7 +104,7 @@ class _FirstWrites:
 
     def of_loop(self, loop: For, root: str) -> None:
         accesses: list[Access] = []
-        if not self.collect(loop.body, root, (loop,), {}, accesses) or len(accesses) > MOST:
+        if not self.collect([loop], root, (), {}, accesses) or len(accesses) > MOST:
             return
         for number, access in enumerate(accesses):
             s = access.statement
@@ -139,6 +139,9 @@ class _FirstWrites:
             if isinstance(s, Load | Store | Increase):
                 if self.memory.root(s.array) == root:
                     found.append(Access(block, place, self.element_of(s.array, s.index), loops, branches))
+            elif isinstance(s, For) and s.parallel:
+                if not self.collect_shares(s, root, loops, branches, found):
+                    return False
             elif blocks_of(s):
                 around = (*loops, s) if isinstance(s, For | While) else loops
                 for number, inner in enumerate(blocks_of(s)):
@@ -146,6 +149,20 @@ class _FirstWrites:
                     if not self.collect(inner, root, around, here, found):
                         return False
             elif root in self.touched(s) or root in self.memory.writes(s):
+                return False
+        return True
+
+    def collect_shares(
+        self, s: For, root: str, loops: tuple[For | While, ...], branches: dict[int, int], found: list[Access]
+    ) -> bool:
+        """The same in a loop over threads: all shares of a loop are the loop."""
+        for x in s.body:
+            if isinstance(x, For) and x.share_of:
+                low, high = x.share_of
+                whole = For(x.var, low, high, x.body, x.down, at=x.at)
+                if not self.collect(x.body, root, (*loops, whole), branches, found):
+                    return False
+            elif root in self.touched(x) or root in self.memory.writes(x):
                 return False
         return True
 

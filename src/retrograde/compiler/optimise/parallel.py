@@ -125,7 +125,7 @@ class _Parallel:
         following = program.new("t", INT)
         start.append(Op(following, "+", (part, 1)))
         bound = self.bound(following, n, threads, s.low, start)
-        inner = For(s.var, first, bound, body, s.down, at=s.at)
+        inner = For(s.var, first, bound, body, s.down, share_of=(s.low, s.high), at=s.at)
         for x in (*start, *end):
             x.at = s.at
         self.out.append(For(part, 0, threads, [*start, inner, *end], parallel=True, at=s.at))
