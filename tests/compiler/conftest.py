@@ -16,7 +16,11 @@ from retrograde.compiler.specialisation import Specialisation
 def unset_results_are_nan(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays that are not zeroed, since a program is said to write each of their elements, hold NaN before it does."""
     zeros = examples.zeros
-    monkeypatch.setattr(examples, "empty", lambda shape, dtype: zeros(shape, dtype) + np.dtype(dtype).type(np.nan))
+
+    def empty(shape: Any, dtype: Any) -> Any:
+        return zeros(shape, dtype) + np.dtype(dtype).type(np.nan if np.dtype(dtype).kind in "fc" else 7)
+
+    monkeypatch.setattr(examples, "empty", empty)
 
 
 @pytest.fixture

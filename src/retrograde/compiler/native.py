@@ -92,6 +92,9 @@ def load_kernel(
     What numba needs for compiling it is imported when there is no code of it on disk.
     """
     module: dict[str, Any] = {}
+    if kernel.has_threads:
+        # They are started, and their functions known to LLVM, before code that calls them is loaded.
+        import_module("numba.np.ufunc.parallel")._launch_threads()
 
     def prepare() -> None:
         from retrograde.compiler.machine.kernel import callable_in_numba

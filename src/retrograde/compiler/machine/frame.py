@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from retrograde.compiler.form import (
     FLOAT,
@@ -32,8 +32,27 @@ from retrograde.compiler.machine.stack import ASKED, CHECKED, TOO_DEEP
 from retrograde.compiler.optimise.unsigned import NonNegative
 
 
+class Handed(NamedTuple):
+    """How the function that each thread runs takes an array.
+
+    Attributes:
+        number: of the parameter of the main function that it is; None for other arrays.
+        is_dense: whether it is dense for sure, so that no strides are given.
+        is_alone: whether no other array that it takes may be in the same memory.
+    """
+
+    number: int | None
+    is_dense: bool
+    is_alone: bool
+
+
 class Shared(Protocol):
-    """What the functions of a text share."""
+    """What the functions of a text share.
+
+    Attributes:
+        runners: the texts of what threads call.
+        handed: how the functions that threads run take their arrays, by their names and those of the parameters.
+    """
 
     fast: str
     called: dict[Any, Called]
@@ -43,6 +62,8 @@ class Shared(Protocol):
     functions: dict[str, str]
     metadata: list[str]
     is_recursive: bool
+    runners: list[str]
+    handed: dict[str, dict[str, Handed]]
 
     def number(self, error: str, message: str) -> int: ...
 
@@ -64,7 +85,7 @@ class Frame(Arrays):
         self.owned: dict[str, str] = {}
         self.dense: set[str] = set()
         self.on_stack = 0
-        self.room_on_stack = ALL_ON_STACK if is_main else 0
+        self.room_on_stack = ALL_ON_STACK if is_main or program.name in shared.handed else 0
         self.loops = 0
         self.known = NonNegative(program)
         everything = list(walk(program.body))
@@ -202,6 +223,9 @@ class Frame(Arrays):
     def block(self, block: Block) -> None:
         raise NotImplementedError
 
+    def statement(self, s: Statement) -> None:
+        raise NotImplementedError
+
     # --- text --------------------------------------------------------------------------------------------------------
 
     def label(self, what: str) -> str:
@@ -216,17 +240,30 @@ class Frame(Arrays):
 
     def text(self) -> str:
         params, begin = self.on_the_stack()
-        alone = " noalias" if self.is_main else ""
+        known: list[str] = []
+        handed = self.shared.handed.get(self.program.name, {})
+        mains = [h.number for h in handed.values() if h.number is not None]
         for k, (name, type) in enumerate(zip(self.program.params, self.types, strict=True)):
+            how = Handed(k, False, True) if self.is_main else handed.get(name, Handed(None, False, False))
+            # Arrays of the main function have the numbers that they have there, by which their strides are known.
+            number = how.number if how.number is not None else k + max(mains, default=-1) + 1
             if not type.is_array:
-                params.append(f"{kind(type)} %p{k}")
-                self.names[name] = f"%p{k}"
+                params.append(f"{kind(type)} %p{number}")
+                self.names[name] = f"%p{number}"
                 continue
-            dims = tuple(f"%p{k}.d{i}" for i in range(type.ndim))
-            strides = tuple(f"%p{k}.s{i}" for i in range(type.ndim))
-            given = tuple(f"%p{k}.g{i}" for i in range(type.ndim)) if self.is_main else strides
-            params += [f"ptr{alone} nocapture %p{k}", *(f"i64 {x}" for x in (*dims, *given))]
-            self.arrays[name] = Array(f"%p{k}", dims, strides, self.is_main, name)
+            dims = tuple(f"%p{number}.d{i}" for i in range(type.ndim))
+            strides = tuple(f"%p{number}.s{i}" for i in range(type.ndim))
+            given = strides
+            if how.number is not None:
+                given = tuple(f"%p{number}.g{i}" for i in range(type.ndim))
+                known.append(strides_of(number))
+            params += [f"ptr{' noalias' * how.is_alone} nocapture %p{number}", *(f"i64 {d}" for d in dims)]
+            if how.is_dense:
+                self.arrays[name] = Array(f"%p{number}", dims, self.strides(dims, type), True)
+            else:
+                params += [f"i64 {x}" for x in given]
+                of_main = how.number is not None
+                self.arrays[name] = Array(f"%p{number}", dims, strides, of_main, name if of_main else None)
         params += [f"ptr noalias nocapture %r{j}" for j in range(len(self.results))]
         self.block(self.program.body)
         self.jump("exit")
@@ -241,7 +278,7 @@ class Frame(Arrays):
                 *begin,
                 "  %status = alloca i32",
                 "  store i32 0, ptr %status",
-                *(strides_of(k) for k, t in enumerate(self.types) if t.is_array and self.is_main),
+                *known,
                 *self.entry,
                 *self.lines,
                 *self.ending(),
@@ -253,8 +290,8 @@ class Frame(Arrays):
         """The parameter, and the first lines, that keep functions which call themselves within the stack."""
         if not self.shared.is_recursive:
             return [], []
-        if self.is_main:
-            return [], [ASKED]
+        if self.is_main or self.program.name in self.shared.handed:
+            return [], [ASKED]  # each thread has a stack of its own
         return ["i64 %stack.end"], [CHECKED.format(number=self.shared.number(*TOO_DEEP))]
 
     def ending(self) -> list[str]:

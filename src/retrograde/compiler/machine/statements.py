@@ -34,12 +34,12 @@ from retrograde.compiler.form import (
     View,
     While,
 )
-from retrograde.compiler.machine.calls import Calls
 from retrograde.compiler.machine.memory import Array
 from retrograde.compiler.machine.scalars import Unwritable, in_memory, kind
+from retrograde.compiler.machine.threads import Threads
 
 
-class Function(Calls):
+class Function(Threads):
     """Writes a function."""
 
     def block(self, block: Block) -> None:
@@ -57,6 +57,8 @@ class Function(Calls):
     def on_Op(self, s: Op) -> None:
         if s.fn == "shape":
             self.define(s.dst, self.array(s.args[0]).dims[s.args[1]])
+        elif s.fn == "threads":
+            self.count_threads(s)
         else:
             self.define(s.dst, self.operation(s.fn, s.args, self.type_of(s.dst)))
 
@@ -143,7 +145,8 @@ class Function(Calls):
 
     def on_For(self, s: For) -> None:
         if s.parallel:
-            raise Unwritable("a loop in parts")
+            self.on_threads(s)
+            return
         low, high = self.operand(s.low, INT), self.operand(s.high, INT)
         loop = self.label("loop")
         some = self.new(f"icmp slt i64 {low}, {high}")

@@ -9,10 +9,11 @@ import numpy as np
 
 from retrograde.compiler.form import Program, Type
 from retrograde.compiler.machine.abreast import Function
-from retrograde.compiler.machine.frame import strides_of
+from retrograde.compiler.machine.frame import Handed, strides_of
 from retrograde.compiler.machine.memory import FREE, allocator_text
 from retrograde.compiler.machine.scalars import Called, Unwritable
 from retrograde.compiler.machine.stack import asking, is_recursive
+from retrograde.compiler.machine.threads import DECLARED
 
 ERRORS = (
     ("ValueError", "negative dimensions not allowed"),
@@ -32,6 +33,7 @@ class Kernel(NamedTuple):
         errors: what each number means, from 1.
         called: the operations that numba has the code of.
         dense: the positions of the array parameters that have to be dense.
+        has_threads: whether it runs loops on numba's threads.
     """
 
     symbol: str
@@ -41,6 +43,7 @@ class Kernel(NamedTuple):
     errors: tuple[tuple[str, str], ...]
     called: tuple[Called, ...]
     dense: frozenset[int]
+    has_threads: bool = False
 
 
 def kernel_of(program: Program, fastmath: bool = False) -> Kernel | None:
@@ -67,6 +70,8 @@ class _Text:
         self.metadata: list[str] = []
         self.errors = list(ERRORS)
         self.is_recursive = is_recursive(program)
+        self.runners: list[str] = []
+        self.handed: dict[str, dict[str, Handed]] = {}
 
     def number(self, error: str, message: str) -> int:
         if (error, message) not in self.errors:
@@ -74,12 +79,18 @@ class _Text:
         return self.errors.index((error, message)) + 1
 
     def kernel(self) -> Kernel:
-        functions = [Function(p, self, is_main=p is self.program) for p in self.program.with_called()]
-        texts = [f.text() for f in functions]
+        functions: list[Function] = []
+        texts: list[str] = []
+        for p in self.program.with_called():
+            functions.append(Function(p, self, is_main=p is self.program))
+            texts.append(functions[-1].text())
         main = functions[0]
+        dense = set[str]().union(*(f.dense for f in functions if f is main or f.program.name in self.handed))
+        texts += self.runners
         texts += [allocator_text(*a) for a in sorted(self.allocators)]
         texts += [asking()] if self.is_recursive else []
-        texts += [FREE, *main.declarations(), *_DECLARED, *self.functions.values(), *self.declared, *self.metadata]
+        declared = (*_DECLARED, *(DECLARED if self.runners else ()), *self.functions.values(), *self.declared)
+        texts += [FREE, *main.declarations(), *declared, *self.metadata]
         text = "\n".join(texts)
         symbol = f"retrograde.{self.program.name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"
         return Kernel(
@@ -89,7 +100,8 @@ class _Text:
             main.results,
             tuple(self.errors),
             tuple(self.called.values()),
-            frozenset(i for i, p in enumerate(self.program.params) if p in main.dense),
+            frozenset(i for i, p in enumerate(self.program.params) if p in dense),
+            bool(self.runners),
         )
 
 
