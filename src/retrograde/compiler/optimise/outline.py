@@ -3,9 +3,10 @@
     for part in prange(threads):            for part in prange(threads):
         …                              →        f_part(part, x, …)
 
-numba takes the bodies of loops over `prange` apart by machinery of its own. What they call is compiled as any other
-function, and finished by our passes as any other program: its scratch arrays are its own, so its elementary functions
-can be vectorised (which makes the gradient of a Gaussian mixture 1.7 times as fast).
+The function is what each thread calls, in LLVM's text (machine/threads.py) as in numba, which takes the bodies of loops
+over `prange` apart by machinery of its own. It is finished by our passes as any other program: its scratch arrays are
+its own, so its elementary functions can be vectorised (which makes the gradient of a Gaussian mixture 1.7 times as
+fast).
 """
 
 from __future__ import annotations
