@@ -10,6 +10,7 @@ import re
 import sys
 import types
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +85,11 @@ _OTHERS = ("comprehension", "reduction", "inplace_binop", "setitem", "numpy", "s
 _LOOPS_ONLY = {"prange": True, **dict.fromkeys(_OTHERS, False)}
 
 
+def on_threads(function: types.FunctionType, settings: Settings) -> Any:
+    """What numba is told of running a function on threads."""
+    return settings.parallel and "prange" in function.__code__.co_names and _LOOPS_ONLY
+
+
 def load_kernel(
     kernel: Kernel, name: str, params: Sequence[str], title: str, settings: Settings, key: str | None
 ) -> Any:
@@ -94,7 +100,8 @@ def load_kernel(
     module: dict[str, Any] = {}
     if kernel.has_threads:
         # They are started, and their functions known to LLVM, before code that calls them is loaded.
-        import_module("numba.np.ufunc.parallel")._launch_threads()
+        with suppress(AttributeError):  # of another numba, which gets the Python text
+            import_module("numba.np.ufunc.parallel")._launch_threads()
 
     def prepare() -> None:
         from retrograde.compiler.machine.kernel import callable_in_numba
@@ -125,9 +132,12 @@ def derivative_decorator(
     """
 
     def decorate(function: types.FunctionType) -> Any:
-        parallel = settings.parallel and "prange" in function.__code__.co_names and _LOOPS_ONLY
         made = numba().njit(
-            function, error_model="numpy", fastmath=settings.fastmath, parallel=parallel, no_cfunc_wrapper=True
+            function,
+            error_model="numpy",
+            fastmath=settings.fastmath,
+            parallel=on_threads(function, settings),
+            no_cfunc_wrapper=True,
         )
         is_kept = key is not None and function.__name__ == name and _keep(made, kept.key_of(key, name), prepare)
         if prepare is not None and not is_kept:
@@ -166,7 +176,7 @@ def primal_dispatcher(function: types.FunctionType, settings: Settings, key: str
     # None leaves it to the environment.
     options = {
         "fastmath": settings.fastmath,
-        "parallel": settings.parallel,
+        "parallel": on_threads(function, settings),
         "boundscheck": settings.boundscheck or None,
     }
     made = jitted(function, numba().njit(**options))

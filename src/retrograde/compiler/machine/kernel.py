@@ -27,6 +27,7 @@ from retrograde.compiler.form import Type
 from retrograde.compiler.machine.functions import with_tables
 from retrograde.compiler.machine.scalars import Called
 from retrograde.compiler.machine.text import Kernel, with_strides
+from retrograde.compiler.machine.threads import COUNT, LAYER
 
 # numba's functions, of which mypy knows no types.
 types: Any = numba_types
@@ -185,7 +186,8 @@ def _add_text(kernel: Kernel, context: Any) -> None:
     module.triple = library._final_module.triple
     module.verify()
     for function in module.functions:
-        if function.name.startswith("NRT_") and llvm.address_of_symbol(function.name) is None:
+        is_numbas = function.name.startswith("NRT_") or function.name in (LAYER, COUNT)
+        if is_numbas and llvm.address_of_symbol(function.name) is None:
             raise TypingError(f"this version of numba has no {function.name}")
     library.add_llvm_module(module)
 

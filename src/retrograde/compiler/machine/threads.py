@@ -127,4 +127,4 @@ def _runner(symbol: str, part: str, record: str, types: list[str]) -> str:
     return "\n".join(lines)
 
 
-__all__ = ["DECLARED", "LAYER", "Threads"]
+__all__ = ["COUNT", "DECLARED", "LAYER", "Threads"]
