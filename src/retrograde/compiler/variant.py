@@ -257,7 +257,7 @@ class Variant:
         made = self.derived(which)
         program = made.program
         # A J writes into its arguments as the user wrote it (copies, except of the function itself).
-        vectormath = self.settings.vectormath and made is not self.j0
+        vectormath = self.settings.vectormath
         finished = derivatives.finished(made, self.options.passes, which.kind != "J", vectormath, which.mapped)
         text = emit(finished)
         return Finished(
