@@ -11,7 +11,7 @@ from numpy import ndarray
 from retrograde.compiler.form import BOOL, FLOAT, INT, Type
 from retrograde.compiler.lower.values import Constant
 from retrograde.errors import InputError
-from retrograde.trace.handle import HANDLES, MAPPED, plain
+from retrograde.trace.handle import HANDLES, MAPPED, SIMPLE, plain
 
 _DTYPES = frozenset(
     "float64 float32 complex128 complex64 int64 int32 int16 int8 uint64 uint32 uint16 uint8 bool".split()
@@ -25,6 +25,9 @@ _NUMBERS = {float, int, bool, complex, *np.sctypeDict.values()}
 def sort_of(value: Any) -> Any:
     """What tells the types of numbers and arrays apart, at little cost; None for other arguments."""
     kind = type(value)
+    if kind in SIMPLE:
+        value = plain(value)
+        kind = type(value)
     if kind is ndarray:
         return value.dtype, value.ndim
     return kind if kind in _NUMBERS else None
@@ -39,7 +42,7 @@ def kind_of(value: Any, name: str) -> Any:
     kind = type(value)
     if kind is float:
         return FLOAT
-    if kind is np.ndarray:
+    if kind is ndarray:
         name_of_dtype = _NAMES.get(value.dtype.char)
         if name_of_dtype is None or not value.dtype.isnative:
             raise InputError(

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import ndarray
 
 from retrograde.compiler import kept, special_functions
 from retrograde.compiler.complex_dtype import teach_complex_dtype
@@ -248,9 +249,8 @@ class Guarded:
 def _layout(a: Any) -> Any:
     """What numba tells types apart by."""
     kind = type(a)
-    if kind is np.ndarray:
-        flags = a.flags
-        return a.dtype.num, a.ndim, flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned
+    if kind is ndarray:
+        return a.dtype.num, a.ndim, a.flags.num
     return (kind, *map(_layout, a)) if isinstance(a, tuple) else kind
 
 

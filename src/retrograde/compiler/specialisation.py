@@ -418,7 +418,7 @@ class Specialisation:
                 place = place or 0
             else:
                 place = None
-                if isinstance(value, np.ndarray) and value.ndim == 0:
+                if isinstance(value, ndarray) and value.ndim == 0:
                     value = value[()]
             args.append(value)
             places.append(place)
