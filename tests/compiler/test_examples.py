@@ -207,6 +207,8 @@ def test_derivatives_of_a_batch_take_all_examples_at_once(derivative):
     assert runs < len(MANY)
 
 
-def test_batches_of_batches_without_examples_are_told_so():
+def test_batches_of_batches_without_examples_have_the_shape_of_one():
+    made = rg.vmap(lambda w: rg.vmap(lambda x: compiled_weighed(x, w, 2)[0])(XS))(np.zeros((0, 3)))
+    assert made.shape == (0, len(XS))
     with pytest.raises(rg.BatchError, match="no examples"):
-        rg.vmap(lambda w: rg.vmap(lambda x: compiled_weighed(x, w, 2)[0])(XS))(np.zeros((0, 3)))
+        rg.vmap(lambda w: rg.vmap(lambda x: compiled_weighed(x, w, 2)[0])(XS[:0]))(np.ones((2, 3)))
