@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from compiler.test_abreast import mixture
 
 import retrograde as rg
 
@@ -148,3 +149,10 @@ def test_arrays_and_numbers_keep_the_users_names():
         assert "u = start.copy()" in text
         assert "inner = u[1:-1]" in text
         assert "push = dt * 2.0 + 1.0" in text
+
+
+def test_arrays_of_iterations_that_run_side_by_side_count_for_each_of_them():
+    args = np.ones((90, 6)), np.ones((4, 6)), np.ones((4, 6))
+    side_by_side = rg.compile(mixture).explain(*args).nbytes
+    one_by_one = rg.compile(mixture, vectormath=False).explain(*args).nbytes
+    assert 4 * one_by_one < side_by_side < 12 * one_by_one

@@ -28,6 +28,7 @@ from retrograde.compiler.form import (
     stem,
     walk,
 )
+from retrograde.compiler.optimise.abreast import WIDTH
 
 
 @dataclass(frozen=True)
@@ -101,10 +102,13 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explained(d: Derivative, passes: tuple[str, ...], names: Collection[str], sizes: Mapping[str, Any]) -> Explanation:
+def explained(
+    d: Derivative, passes: tuple[str, ...], vectormath: bool, names: Collection[str], sizes: Mapping[str, Any]
+) -> Explanation:
     """What a pullback does.
 
     Args:
+        vectormath: functions and iterations may run in the lanes of vectors.
         names: the user's.
         sizes: the shapes of the array parameters and the values of the integer ones, by name.
     """
@@ -129,7 +133,7 @@ def explained(d: Derivative, passes: tuple[str, ...], names: Collection[str], si
             again[place] = None
         elif note.kind == "active" and program.types[note.name].is_inexact and stem(note.name) in names:
             active[stem(note.name)] = None
-    made = finished(d, passes)
+    made = finished(d, passes, vectormath=vectormath)
     file = next((note.at.file for note in program.notes if note.at), "")
     name = program.name.removesuffix("_pullback")
     threads = {
@@ -235,6 +239,8 @@ class _Measure:
         """The bytes of all arrays that a program makes, and what is not known of them; arrays of a loop count once."""
         total = 0
         unknown: dict[str, None] = {}
+        loops = [s for s in walk(self.program.body) if isinstance(s, For)]
+        of_lanes = {array for loop in loops if loop.abreast is not None for array in loop.abreast.own}
         for s in _once(self.program.body):
             if isinstance(s, Stack):
                 unknown["the steps of the loop"] = None
@@ -242,7 +248,8 @@ class _Measure:
             shape = s.shape if isinstance(s, Alloc) else self.program.dims.get(s.dst)
             count = None if shape is None else self.product(shape)
             if count is not None:
-                total += count * np.dtype(self.program.types[s.dst].dtype).itemsize
+                lanes = WIDTH if s.dst in of_lanes else 1
+                total += lanes * count * np.dtype(self.program.types[s.dst].dtype).itemsize
             elif shape is None:
                 unknown[f"the size of {stem(s.dst)}"] = None
             else:

@@ -147,7 +147,8 @@ class Specialisation:
 
         variant = self.variant()
         names = (names_of(self.source.tree) - counters_of(self.source.tree)) | set(self.params)
-        return explained(variant.derived(Which("T", 0)), variant.options.passes, names, self.sizes)
+        vectormath = self.settings.vectormath
+        return explained(variant.derived(Which("T", 0)), variant.options.passes, vectormath, names, self.sizes)
 
     def reached(self) -> tuple[Any, ...]:
         """The Python functions that the function calls."""
