@@ -86,3 +86,38 @@ def parts_by_masks_and_lists(x, a):
     y[:2, np.array([3, 1])] += c
     d = np.bincount(np.array([0, 2, 2, 1]), x) * np.heaviside(x[:3], 0.5) + np.digitize(x, np.array([0.0]))[0]
     return b * c + np.sum(y * y) * d[2], sum(x) * np.vander(x[:2], 3)[1] @ np.eye(3, k=1)
+
+
+@program(numbers(2, 2))
+def loops_over_arrays_that_are_bound_anew_inside(x):
+    y = x * 2
+    for i, r in enumerate(y):
+        y = y - (np.cos(y.T) + (y - r)) * (i + 1)
+    for _ in range(2):
+        for v in y[:, 1]:
+            y = np.sin(y) * v
+    for r in y.T:
+        if r[0] > 0.0:
+            y = np.tanh(y) + r
+    return y
+
+
+@program(numbers(2, 2))
+def loops_over_two_arrays_that_change_places(x):
+    y = x * 2
+    z = x * 3
+    for r, s in zip(y, z):
+        y, z = np.sin(z * r), np.cos(y * s)
+    for v, w in zip(y.flat, z.flat):
+        z = z + np.sin(v * y)
+        y = np.tanh(y * w)
+    return y, z
+
+
+@program(numbers(2, 2))
+def loops_over_an_array_that_changes_in_place(x):
+    y = x * 2
+    for r in y:
+        y += np.sin(r)
+        y[1, 0] *= r[1]
+    return y

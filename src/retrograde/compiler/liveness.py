@@ -32,13 +32,18 @@ def names_bound(statements: list[ast.stmt]) -> set[str]:
     return {name for s in statements for name in _bound(s)}
 
 
-def _bound(node: ast.AST) -> set[str]:
+def names_bound_anew(node: ast.For) -> set[str]:
+    """The names to which a loop may give other arrays; `x += …` changes the array that `x` means."""
+    return _bound(node, in_place=False)
+
+
+def _bound(node: ast.AST, in_place: bool = True) -> set[str]:
     if isinstance(node, ast.FunctionDef):
         return {node.name}  # its own names are its own
-    if isinstance(node, ast.Lambda):
+    if isinstance(node, ast.Lambda) or (isinstance(node, ast.AugAssign) and not in_place):
         return set()
     here = {node.id} if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else set()
-    return here.union(*(_bound(child) for child in ast.iter_child_nodes(node)))
+    return here.union(*(_bound(child, in_place) for child in ast.iter_child_nodes(node)))
 
 
 class _Liveness:

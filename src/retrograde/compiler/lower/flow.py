@@ -29,6 +29,7 @@ from retrograde.compiler.form import (
     uses,
     walk,
 )
+from retrograde.compiler.liveness import names_bound_anew
 from retrograde.compiler.lower import functions
 from retrograde.compiler.lower.builder import NotYetKnown
 from retrograde.compiler.lower.expressions import describe
@@ -262,7 +263,7 @@ class Flow(Statements):
             low, high, item = items.low, items.high, _itself
         else:
             low = 0
-            high, item = self.iteration(items, s.iter)
+            high, item = self.iteration(self.lasting(items, names_bound_anew(s)), s.iter)
         saved = self.open_merge(s)
         env, surely = dict(self.frame.env), set(self.frame.surely)
         if getattr(s, "broke", ""):
@@ -283,6 +284,22 @@ class Flow(Statements):
         self.frame.env = _joined(env, [env, self.frame.env])
         self.close_merge(s, saved)
         self.frame.env |= born
+
+    def lasting(self, items: Any, names: set[str]) -> Any:
+        """What a loop runs over, where its body binds names of it anew, whose arrays are then overwritten."""
+        if isinstance(items, Enumerated):
+            return Enumerated(self.lasting(items.items, names), items.start)
+        if isinstance(items, Zipped):
+            return Zipped(tuple(self.lasting(i, names) for i in items.items))
+        if not self.is_array_name(items):
+            return items
+        values = {name: self.frame.env.get(name) for name in sorted(names)}
+        shared = [name for name, value in values.items() if self.touches(value, items)]
+        if not shared:
+            return items
+        own = self.copied(items)
+        self.borrowed += [(own, self.root(items), name, self.at) for name in shared]
+        return own
 
     def iteration(self, items: Any, node: ast.expr) -> tuple[Operand, Any]:
         """How often a loop runs, and what its target is bound to in iteration k, counted from 0."""
