@@ -7,6 +7,7 @@ from retrograde.compiler.compiled import compile
 from retrograde.errors import (
     AlreadyUsedError,
     BatchError,
+    CompilationError,
     ConversionError,
     DroppedGradientWarning,
     EndedError,
@@ -54,6 +55,7 @@ __all__ = [
     "AlreadyUsedError",
     "BatchError",
     "Buffer",
+    "CompilationError",
     "ConversionError",
     "DroppedGradientWarning",
     "EndedError",
