@@ -17,7 +17,7 @@ from .harness import OURS, Case, Report, faster, measure
 ONE_THREAD = "one thread"
 RACES = (
     ("kmeans", "k100 n10000 d8"),
-    ("gmm", "d10 k25 n1000"),
+    ("gmm", "d10 k25 n10000"),
     ("ba", "204,472"),
     ("saddle", "10,000 starts"),
 )
