@@ -12,7 +12,7 @@ SMALL = 0.05
 """The part of a program's cost below which it does not pay to weigh the ways of writing a derivative."""
 MOST = 3
 """How many loops are weighed, each of which takes as long as writing the whole program: those that cost the most."""
-LONGEST = 1000
+LONGEST = 600
 """How many statements may be differentiated for that; of a longer program fewer loops are weighed."""
 
 
