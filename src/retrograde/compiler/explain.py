@@ -239,8 +239,8 @@ class _Measure:
         """The bytes of all arrays that a program makes, and what is not known of them; arrays of a loop count once."""
         total = 0
         unknown: dict[str, None] = {}
-        loops = [s for s in walk(self.program.body) if isinstance(s, For)]
-        of_lanes = {array for loop in loops if loop.abreast is not None for array in loop.abreast.own}
+        side_by_side = [s.abreast for s in walk(self.program.body) if isinstance(s, For) and s.abreast is not None]
+        of_lanes = frozenset().union(*(abreast.own for abreast in side_by_side))
         for s in _once(self.program.body):
             if isinstance(s, Stack):
                 unknown["the steps of the loop"] = None

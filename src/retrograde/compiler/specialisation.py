@@ -341,7 +341,7 @@ class Specialisation:
         wanted = None if self.options is None else self.options.parts
         if not examples.are_seeds or wanted is False or (wanted is None and examples.size < ENOUGH_FOR_PARTS):
             return False
-        return self.variant(self.known(examples.first(given))).has_parts(which, examples.roles)
+        return self.variant_for(examples.first(given)).has_parts(which, examples.roles)
 
     def run_none(self, which: Which, given: dict[Role, Any], examples: Examples) -> dict[Role, Any]:
         """The program for no examples: arrays without elements, of the shapes that one example would give.

@@ -132,41 +132,38 @@ with_keyword(np.vecdot, "keepdims", vecdot_keeping)
 # Then the mean is an argument like others, in which the slope is zero at the mean of the elements.
 
 
-def var_about(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    *,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    where: Any = True,
-    mean: Any,
-    correction: Any = None,
-) -> Any:
-    deviations, freedom = _about(mean, a, axis, ddof, where, correction)
+def _with_mean(function: Callable[..., Any], of: Callable[..., tuple[Any, Any]]) -> None:
+    """Let `mean=` be an argument of a variance or its root: `of` gives the total and what it is divided by."""
+
+    def about_mean(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        *,
+        ddof: Any = 0,
+        keepdims: Any = False,
+        where: Any = True,
+        mean: Any,
+        correction: Any = None,
+    ) -> Any:
+        deviations, freedom = _about(mean, a, axis, ddof, where, correction)
+        return _over(*of(deviations, freedom, axis, dtype), a, axis, keepdims)
+
+    with_keyword(function, "mean", about_mean)
+
+
+def _squares(deviations: Any, freedom: Any, axis: Any, dtype: Any) -> tuple[Any, Any]:
     squares = np.square(deviations)
     if np.iscomplexobj(deviations):
         squares = np.square(np.real(deviations)) + np.square(np.imag(deviations))
-    return _over(np.sum(squares, axis=axis, dtype=dtype, keepdims=True), freedom, a, axis, keepdims)
+    return np.sum(squares, axis=axis, dtype=dtype, keepdims=True), freedom
 
 
-def std_about(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    *,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    where: Any = True,
-    mean: Any,
-    correction: Any = None,
-) -> Any:
+def _length(deviations: Any, freedom: Any, axis: Any, dtype: Any) -> tuple[Any, Any]:
     """A length over the root of the freedom: so it has the slope 0 where it is zero, as other lengths have."""
-    deviations, freedom = _about(mean, a, axis, ddof, where, correction)
     if dtype is not None:
         deviations = _cast(deviations, dtype)
-    length = np.linalg.vector_norm(deviations, axis=axis, keepdims=True)
-    return _over(length, np.sqrt(freedom), a, axis, keepdims)
+    return np.linalg.vector_norm(deviations, axis=axis, keepdims=True), np.sqrt(freedom)
 
 
 def _about(mean: Any, a: Any, axis: Any, ddof: Any, where: Any, correction: Any) -> tuple[Any, Any]:
@@ -190,5 +187,5 @@ def _over(total: Any, divisor: Any, a: Any, axis: Any, keepdims: Any) -> Any:
     return y if np.ndim(y) else y[()]
 
 
-with_keyword(np.var, "mean", var_about)
-with_keyword(np.std, "mean", std_about)
+_with_mean(np.var, _squares)
+_with_mean(np.std, _length)

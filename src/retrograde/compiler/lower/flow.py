@@ -293,8 +293,7 @@ class Flow(Statements):
             return Zipped(tuple(self.lasting(i, names) for i in items.items))
         if not self.is_array_name(items):
             return items
-        values = {name: self.frame.env.get(name) for name in sorted(names)}
-        shared = [name for name, value in values.items() if self.touches(value, items)]
+        shared = [name for name in sorted(names) if self.touches(self.frame.env.get(name), items)]
         if not shared:
             return items
         own = self.copied(items)
