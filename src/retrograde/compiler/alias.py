@@ -10,7 +10,7 @@ different roots never overlap: parameters that share memory are told apart befor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from retrograde.compiler.form import (
     Fill,
     For,
     Get,
+    If,
     Increase,
     Index,
     Load,
@@ -38,9 +39,7 @@ from retrograde.compiler.form import (
     Store,
     Swap,
     View,
-    While,
     Whole,
-    blocks_of,
     walk,
 )
 
@@ -50,9 +49,10 @@ class Memory:
 
     def __init__(self, program: Program, body: Block | None = None) -> None:
         self.program = program
-        self.views = {s.dst: s for s in walk(program.body if body is None else body) if isinstance(s, View)}
+        self.views = {s.dst: s for s in walk(program.body if body is None else body) if type(s) is View}
         self.parents = {name: s.array for name, s in self.views.items()}
         self.procedures = program.procedures
+        self.types = program.types
 
     def root(self, array: str) -> str:
         """The buffer that a view is a part of."""
@@ -62,61 +62,62 @@ class Memory:
         return array
 
     def is_array(self, name: object) -> bool:
-        return isinstance(name, str) and name in self.program.types and self.program.types[name].is_array
+        type = self.types.get(name) if isinstance(name, str) else None
+        return type is not None and type.ndim >= 0
 
     def reads(self, s: Statement) -> AbstractSet[str]:
         """The roots whose contents the statement itself reads (not what is nested in it)."""
-        if type(s) not in _READING:
-            return _NOTHING
-        root = self.root
-        if isinstance(s, Load | Copy):
-            return {root(s.array)}
-        if isinstance(s, Get):
-            return {f"${s.cell}"}
-        if isinstance(s, Whole):
-            return {root(a) for a in s.args if self.is_array(a)}
-        if isinstance(s, Call):
-            return {root(a) for a in s.args if self.is_array(a)}
-        if isinstance(s, Return):
-            return {root(a) for a in s.values if self.is_array(a)}
-        if isinstance(s, Swap):
-            return {root(a) for a in s.sources}
-        if isinstance(s, Push):
-            return {root(s.value)} if self.is_array(s.value) else set()
-        if isinstance(s, Pop | PopArray):
-            return {s.stack}
-        return set()
+        found = _READS.get(type(s))
+        return found(self, s) if found else _NOTHING
 
     def writes(self, s: Statement) -> AbstractSet[str]:
         """The roots whose contents the statement itself may change."""
-        if type(s) not in _WRITING:
-            return _NOTHING
-        root = self.root
-        if isinstance(s, Store | Increase | Fill):
-            return {root(s.array)}
-        if isinstance(s, Set | Add):
-            return {f"${s.cell}"}
-        if isinstance(s, Whole):
-            return {a for a in s.outs if self.is_array(a)}
-        if isinstance(s, Call):
-            written = {root(s.args[i]) for i in self.procedures[s.fn].effects}
-            return written | {name for name in s.dsts if self.is_array(name)}
-        if isinstance(s, Swap):
-            return {root(a) for a in s.targets}
-        if isinstance(s, Alloc | Copy | PopArray):
-            # The same name has other contents after each execution.
-            return {s.dst}
-        if isinstance(s, Push):
-            return {s.stack}
-        if isinstance(s, Pop | PopArray):
-            return {s.stack}
-        return set()
+        found = _WRITES.get(type(s))
+        return found(self, s) if found else _NOTHING
 
     def all_writes(self, block: Block) -> set[str]:
-        return {root for s in walk(block) if type(s) in _WRITING for root in self.writes(s)}
+        return {root for s in walk(block) if type(s) in _WRITES for root in self.writes(s)}
 
     def all_reads(self, block: Block) -> set[str]:
-        return {root for s in walk(block) if type(s) in _READING for root in self.reads(s)}
+        return {root for s in walk(block) if type(s) in _READS for root in self.reads(s)}
+
+    def roots(self, names: Iterable[object]) -> set[str]:
+        """The roots of the arrays among some operands."""
+        return {self.root(a) for a in names if self.is_array(a)}  # type: ignore[arg-type]
+
+
+_NOTHING: frozenset[str] = frozenset()
+# What statements read and write, by their types; most do neither.
+_READS: dict[type, Callable[[Memory, Any], AbstractSet[str]]] = {
+    Load: lambda memory, s: {memory.root(s.array)},
+    Copy: lambda memory, s: {memory.root(s.array)},
+    Get: lambda memory, s: {f"${s.cell}"},
+    Whole: lambda memory, s: memory.roots(s.args),
+    Call: lambda memory, s: memory.roots(s.args),
+    Return: lambda memory, s: memory.roots(s.values),
+    Swap: lambda memory, s: set(map(memory.root, s.sources)),
+    Push: lambda memory, s: memory.roots((s.value,)),
+    Pop: lambda memory, s: {s.stack},
+    PopArray: lambda memory, s: {s.stack},
+}
+_WRITES: dict[type, Callable[[Memory, Any], AbstractSet[str]]] = {
+    Store: lambda memory, s: {memory.root(s.array)},
+    Increase: lambda memory, s: {memory.root(s.array)},
+    Fill: lambda memory, s: {memory.root(s.array)},
+    Set: lambda memory, s: {f"${s.cell}"},
+    Add: lambda memory, s: {f"${s.cell}"},
+    Whole: lambda memory, s: set(filter(memory.is_array, s.outs)),
+    Call: lambda memory, s: {memory.root(s.args[i]) for i in memory.procedures[s.fn].effects}.union(
+        filter(memory.is_array, s.dsts)
+    ),
+    Swap: lambda memory, s: set(map(memory.root, s.targets)),
+    # The same name has other contents after each execution.
+    Alloc: lambda memory, s: {s.dst},
+    Copy: lambda memory, s: {s.dst},
+    PopArray: lambda memory, s: {s.dst},
+    Push: lambda memory, s: {s.stack},
+    Pop: lambda memory, s: {s.stack},
+}
 
 
 class Part(NamedTuple):
@@ -211,12 +212,6 @@ def cover(parts: Iterable[Part]) -> bool:
     return False
 
 
-_NOTHING: frozenset[str] = frozenset()
-# Most statements do neither.
-_READING = frozenset({Load, Copy, Get, Whole, Call, Return, Swap, Push, Pop, PopArray})
-_WRITING = frozenset({Store, Increase, Fill, Set, Add, Whole, Call, Swap, Alloc, Copy, PopArray, Push, Pop})
-
-
 class Changes:
     """When memory is written, in the order in which a body runs.
 
@@ -232,11 +227,18 @@ class Changes:
         self.loops: dict[int, tuple[int, ...]] = {}
         self.written: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
         self.memory = memory
-        for s, loops in _with_loops(body, ()):
-            self.position[id(s)] = len(self.position)
-            self.loops[id(s)] = loops
-            for root in () if id(s) in idle else memory.writes(s):
-                self.written.setdefault(root, []).append((self.position[id(s)], loops))
+        self.idle = idle
+        self.note(body, ())
+
+    def note(self, block: Block, loops: tuple[int, ...]) -> None:
+        for s in block:
+            here = id(s)
+            position = self.position[here] = len(self.position)
+            self.loops[here] = loops
+            for root in () if here in self.idle else self.memory.writes(s):
+                self.written.setdefault(root, []).append((position, loops))
+            for f in s.blocks:
+                self.note(getattr(s, f), loops if type(s) is If else (*loops, here))
 
     def __contains__(self, s: Statement) -> bool:
         return id(s) in self.position
@@ -248,14 +250,6 @@ class Changes:
 
     def is_in_a_loop(self, s: Statement) -> bool:
         return bool(self.loops[id(s)])
-
-
-def _with_loops(block: Block, loops: tuple[int, ...]) -> Iterator[tuple[Statement, tuple[int, ...]]]:
-    for s in block:
-        yield s, loops
-        inside = (*loops, id(s)) if isinstance(s, For | While) else loops
-        for inner in blocks_of(s):
-            yield from _with_loops(inner, inside)
 
 
 __all__ = ["Changes", "Memory", "Part", "cover", "left_out", "outward", "part"]

@@ -13,7 +13,7 @@ Every statement knows the place in the user's source that it comes from.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple
 
@@ -415,7 +415,7 @@ def names_in(x: Any) -> list[str]:
 
 
 def _add_names(x: Any, found: list[str]) -> None:
-    if isinstance(x, str):
+    if type(x) is str:
         found.append(x)
     elif isinstance(x, tuple):
         for y in x:
@@ -430,7 +430,7 @@ def uses(s: Statement) -> list[str]:
 
 
 def defs(s: Statement) -> list[str]:
-    return _names_of(s, s.defines)
+    return _names_of(s, s.defines) if s.defines else []
 
 
 def _names_of(s: Statement, fields: tuple[str, ...]) -> list[str]:
@@ -439,8 +439,12 @@ def _names_of(s: Statement, fields: tuple[str, ...]) -> list[str]:
         x = getattr(s, f)
         if type(x) is str:
             found.append(x)
-        elif isinstance(x, tuple):
-            _add_names(x, found)
+        elif type(x) is tuple:
+            for y in x:
+                if type(y) is str:
+                    found.append(y)
+                elif isinstance(y, tuple):
+                    _add_names(y, found)
     return found
 
 
@@ -448,28 +452,28 @@ def blocks_of(s: Statement) -> list[Block]:
     return [getattr(s, f) for f in s.blocks]
 
 
-def walk(block: Iterable[Statement]) -> Iterator[Statement]:
+def walk(block: Iterable[Statement]) -> list[Statement]:
     """All statements in program order, the nested ones behind the one that holds them."""
-    waiting = [iter(block)]
-    while waiting:
-        for s in waiting[-1]:
-            yield s
-            if s.blocks:
-                waiting += [iter(getattr(s, f)) for f in reversed(s.blocks)]
-                break
-        else:
-            waiting.pop()
+    found: list[Statement] = []
+    _add_nested(block, found)
+    return found
+
+
+def _add_nested(block: Iterable[Statement], found: list[Statement]) -> None:
+    for s in block:
+        found.append(s)
+        for f in s.blocks:
+            _add_nested(getattr(s, f), found)
 
 
 def map_names(x: Any, function: Callable[[str], Operand]) -> Any:
     """An operand, an index or a tuple with every name replaced."""
-    if isinstance(x, str):
+    if type(x) is str:
         return function(x)
-    if isinstance(x, Slice | Reshaped):
-        return type(x)(*(map_names(y, function) for y in x))
-    if isinstance(x, tuple):
-        return tuple(map_names(y, function) for y in x)
-    return x
+    if not isinstance(x, tuple):
+        return x
+    made = [function(y) if type(y) is str else map_names(y, function) if isinstance(y, tuple) else y for y in x]
+    return tuple(made) if type(x) is tuple else type(x)(*made)
 
 
 def same(name: str) -> str:
@@ -486,16 +490,19 @@ def clone(
     copied: Block = []
     for s in block:
         kind = type(s)
-        values: dict[str, Any] = {f: getattr(s, f) for f in _fields(kind)}
-        for f in kind.reads:
-            values[f] = map_names(values[f], use)
-        for f in kind.defines:
-            values[f] = map_names(values[f], define)
-        for f in kind.blocks:
-            values[f] = clone(values[f], use, define, cell)
-        if "cell" in values:
-            values["cell"] = cell(values["cell"])
-        copied.append(kind(**values))
+        made = object.__new__(kind)
+        for f in _fields(kind):
+            x = getattr(s, f)
+            if f in kind.reads:
+                x = x if use is same else map_names(x, use)
+            elif f in kind.defines:
+                x = x if define is same else map_names(x, define)
+            elif f in kind.blocks:
+                x = clone(x, use, define, cell)
+            elif f == "cell":
+                x = cell(x)
+            setattr(made, f, x)
+        copied.append(made)
     return copied
 
 
