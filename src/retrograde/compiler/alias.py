@@ -40,6 +40,7 @@ from retrograde.compiler.form import (
     Swap,
     View,
     Whole,
+    blocks_of,
     walk,
 )
 
@@ -53,6 +54,7 @@ class Memory:
         self.parents = {name: s.array for name, s in self.views.items()}
         self.procedures = program.procedures
         self.types = program.types
+        self._written: dict[Statement, set[str]] = {}
 
     def root(self, array: str) -> str:
         """The buffer that a view is a part of."""
@@ -77,6 +79,18 @@ class Memory:
 
     def all_writes(self, block: Block) -> set[str]:
         return {root for s in walk(block) if type(s) in _WRITES for root in self.writes(s)}
+
+    def written_in(self, s: Statement) -> AbstractSet[str]:
+        """The roots that a statement and what is nested in it may change, as they were when this was first asked."""
+        if not s.blocks:
+            return self.writes(s)
+        found = self._written.get(s)
+        if found is None:
+            found = self._written[s] = set()
+            for block in blocks_of(s):
+                for x in block:
+                    found.update(self.written_in(x) if x.blocks else self.writes(x))
+        return found
 
     def all_reads(self, block: Block) -> set[str]:
         return {root for s in walk(block) if type(s) in _READS for root in self.reads(s)}

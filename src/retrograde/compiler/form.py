@@ -12,6 +12,7 @@ Every statement knows the place in the user's source that it comes from.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field, fields
@@ -37,6 +38,11 @@ class At(NamedTuple):
     text: str = ""
 
 
+@functools.cache
+def _kind(dtype: str) -> str:
+    return np.dtype(dtype).kind
+
+
 class Type(NamedTuple):
     """The type of a name: a dtype by NumPy's name, and for arrays the number of axes."""
 
@@ -50,7 +56,7 @@ class Type(NamedTuple):
     @property
     def kind(self) -> str:
         """NumPy's letter: f, c, i, u or b."""
-        return np.dtype(self.dtype).kind
+        return _kind(self.dtype)
 
     @property
     def is_inexact(self) -> bool:

@@ -5,6 +5,7 @@ The derivative of an operation is that of a function in the table of rules; noth
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Callable
@@ -189,6 +190,7 @@ def is_expensive(fn: str) -> bool:
     return not is_cheap(fn) and fn not in MODERATE
 
 
+@functools.cache
 def result_type(fn: str, types: tuple[Type, ...]) -> Type:
     """The type of an operation on scalars, as numba types it.
 
@@ -256,6 +258,7 @@ def is_for_real(fn: str) -> bool:
 _TRUTH_UFUNCS = frozenset(getattr(np, name) for name in _OF_TRUTH)
 
 
+@functools.cache
 def common(*types: Type) -> Type:
     """The scalar type that holds values of all the types."""
     dtype = np.dtype(types[0].dtype)
@@ -297,8 +300,9 @@ FOLDABLE: dict[str, Callable[..., Any]] = {
 
 def folded(fn: str, args: tuple[Any, ...]) -> Any:
     """The value of an operation on literals, or None where it is left to run."""
-    if any(isinstance(a, str) for a in args):
-        return None
+    for a in args:
+        if type(a) is str:
+            return None
     if fn in FOLDABLE:
         return FOLDABLE[fn](*args)
     if fn == "/" and args[1] != 0:

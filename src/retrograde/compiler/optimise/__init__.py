@@ -26,7 +26,7 @@ outline.py      what each thread runs is a function of its own
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from retrograde.compiler.form import For, Program, walk
 from retrograde.compiler.optimise.abreast import run_abreast
@@ -92,11 +92,9 @@ def prepare(program: Program, passes: Collection[str] = PASSES, differs: bool = 
         passes,
         (
             *CLEANING,
-            *(() if differs else ("unify", *CLEANING)),
+            *(() if differs else ("unify",)),
             "small",
-            *CLEANING,
             "inline",
-            *CLEANING,
             "shift",
             "choose",
             "counters",
@@ -162,15 +160,22 @@ def _run(program: Program, passes: Collection[str], order: tuple[str, ...], is_l
             hoist(program, allocations=is_last)
         elif name == "forward":
             forward(program, is_last)
+        elif name in _REWRITING:
+            if _REWRITING[name](program):
+                _run(program, passes, CLEANING, is_last)
         else:
             _SIMPLE[name](program)
     return program
 
 
-_SIMPLE = {
+_REWRITING: dict[str, Callable[[Program], bool]] = {
     "unify": unify_sizes,
     "small": keep_small_in_cells,
     "inline": inline,
+}
+"""What says whether it has changed a program, which is then to be cleaned."""
+
+_SIMPLE: dict[str, Callable[[Program], None]] = {
     "stores": drop_idle_stores,
     "overwritten": drop_overwritten,
     "shift": fix_shifts,

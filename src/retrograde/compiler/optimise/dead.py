@@ -6,6 +6,8 @@ statements: a cell that is read keeps every write of it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from retrograde.compiler.alias import Memory
 from retrograde.compiler.form import (
     Block,
@@ -31,16 +33,19 @@ def drop_dead(program: Program, keep_sizes: bool) -> None:
     _Marking(program, keep_sizes).run()
 
 
+_STAYING = frozenset((Return, Raise))
+
+
 class _Marking:
     def __init__(self, program: Program, keep_sizes: bool) -> None:
         self.program = program
         self.keep_sizes = keep_sizes
         self.memory = Memory(program)
         self.callers_own = {p for p in program.params if program.types[p].is_array}
-        self.parent: dict[int, Statement | None] = {}
+        self.parent: dict[Statement, Statement | None] = {}
         self.makers: dict[str, list[Statement]] = {}  # what defines a name
         self.writers: dict[str, list[Statement]] = {}  # what writes a root
-        self.live: set[int] = set()
+        self.live: set[Statement] = set()
         self.todo: list[Statement] = []
         self.needed: set[str] = set()
 
@@ -57,30 +62,30 @@ class _Marking:
     def scan(self, block: Block, parent: Statement | None) -> None:
         """Note what each statement makes and writes, and mark those that must stay."""
         for s in block:
-            self.parent[id(s)] = parent
+            self.parent[s] = parent
             for name in defs(s):
                 self.makers.setdefault(name, []).append(s)
             written = self.memory.writes(s)
             for root in written:
                 self.writers.setdefault(root, []).append(s)
-            if isinstance(s, Return | Raise) or not self.callers_own.isdisjoint(written):
+            if type(s) in _STAYING or not self.callers_own.isdisjoint(written):
                 self.mark(s)
             for f in s.blocks:
                 self.scan(getattr(s, f), s)
 
     def mark(self, s: Statement | None) -> None:
-        if s is not None and id(s) not in self.live:
-            self.live.add(id(s))
+        if s is not None and s not in self.live:
+            self.live.add(s)
             self.todo.append(s)
 
-    def need(self, name: str) -> None:
-        if name in self.needed:
-            return
-        self.needed.add(name)
-        for s in self.makers.get(name, ()):
-            self.mark(s)
-        if self.keep_sizes and name in self.program.dims:
-            self.need_sizes(name)
+    def need(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self.needed:
+                self.needed.add(name)
+                for s in self.makers.get(name, ()):
+                    self.mark(s)
+                if self.keep_sizes and name in self.program.dims:
+                    self.need_sizes(name)
 
     def need_sizes(self, array: str) -> None:
         for name in names_in(self.program.dims.get(array, ())):
@@ -93,9 +98,9 @@ class _Marking:
             self.mark(s)
 
     def follow(self, s: Statement) -> None:
-        self.mark(self.parent[id(s)])
-        for name in (*uses(s), *defs(s)):
-            self.need(name)
+        self.mark(self.parent[s])
+        self.need(uses(s))
+        self.need(defs(s))
         for root in self.memory.reads(s):
             self.need_contents(root)
         if isinstance(s, While):
@@ -107,7 +112,7 @@ class _Marking:
     def swept(self, block: Block) -> Block:
         kept: Block = []
         for s in block:
-            if id(s) in self.live:
+            if s in self.live:
                 for f in s.blocks:
                     setattr(s, f, self.swept(getattr(s, f)))
                 kept.append(s)

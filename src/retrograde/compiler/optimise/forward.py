@@ -7,7 +7,7 @@ what the forward sweep's computed. Whether memory may have changed is a question
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from retrograde.compiler import ops
@@ -77,6 +77,7 @@ class _Forwarding:
         self.program = program
         self.is_last = is_last
         self.memory = Memory(program)
+        self.has_swaps = any(type(s) is Swap for s in walk(program.body))
         self.undifferentiated: dict[str, Operand] = {}  # temps of the operation `keep`, and their values
         self.instead: dict[str, Operand] = {}  # what stands for a name that is gone
 
@@ -97,51 +98,49 @@ class _Forwarding:
                 if type(x) is str:
                     if x in self.instead:
                         setattr(s, f, self.instead[x])
-                elif type(x) is tuple and x:
+                elif type(x) is tuple and not (type(s) is not View and self.instead.keys().isdisjoint(x)):
                     setattr(s, f, map_names(x, self.replacement))
-            self.statement(s, known, out)
+            _OF.get(type(s), _Forwarding.of_other)(self, s, known, out)
         return out
 
-    def statement(self, s: Statement, known: _Known, out: Block) -> None:
-        key: Any
-        if isinstance(s, Get):
-            self.of_get(s, known, out)
-        elif isinstance(s, Op):
-            self.of_op(s, known, out)
-        elif isinstance(s, Load):
-            key = (s.array, _typed(s.index))
-            loads = known.loads.setdefault(self.memory.root(s.array), {})
-            if key in loads:
-                self.instead[s.dst] = loads[key]
-            else:
-                loads[key] = s.dst
-                out.append(s)
-        elif isinstance(s, View):
-            key = ("view", s.array, _typed(s.index), s.transposed)
-            if key in known.values and self.is_same_shape(s.dst, known.values[key]):
-                self.instead[s.dst] = known.values[key]
-            else:
-                known.values[key] = s.dst
-                out.append(s)
-        elif isinstance(s, If) and not isinstance(s.cond, str):
-            for x in self.block(s.then if s.cond else s.orelse, known):
-                out.append(x)
-        elif isinstance(s, For | While | If):
-            self.nested(s, known)
-            out.append(s)
+    def of_other(self, s: Statement, known: _Known, out: Block) -> None:
+        known.forget(self.memory.writes(s))
+        out.append(s)
+
+    def of_load(self, s: Load, known: _Known, out: Block) -> None:
+        key = (s.array, _typed(s.index))
+        loads = known.loads.setdefault(self.memory.root(s.array), {})
+        if key in loads:
+            self.instead[s.dst] = loads[key]
         else:
-            if isinstance(s, Return):
-                s.values = tuple(v if isinstance(v, str) else self.named(v, out) for v in s.values)
-            if isinstance(s, Add):
-                s = self.of_add(s, known, out)
-            known.forget(self.memory.writes(s))
-            if isinstance(s, Swap):
-                known.forget_views()
-            elif isinstance(s, Set) and self.type_of(s.value) == self.program.types[s.cell]:
-                known.cells[s.cell] = s.value
-            elif isinstance(s, Store) and self.type_of(s.value) == self.program.types[s.array].element:
-                known.loads[self.memory.root(s.array)] = {(s.array, _typed(s.index)): s.value}
+            loads[key] = s.dst
             out.append(s)
+
+    def of_store(self, s: Store, known: _Known, out: Block) -> None:
+        self.of_other(s, known, out)
+        if self.type_of(s.value) == self.program.types[s.array].element:
+            known.loads[self.memory.root(s.array)] = {(s.array, _typed(s.index)): s.value}
+
+    def of_view(self, s: View, known: _Known, out: Block) -> None:
+        key = ("view", s.array, _typed(s.index), s.transposed)
+        if key in known.values and self.is_same_shape(s.dst, known.values[key]):
+            self.instead[s.dst] = known.values[key]
+        else:
+            known.values[key] = s.dst
+            out.append(s)
+
+    def of_set(self, s: Set, known: _Known, out: Block) -> None:
+        self.of_other(s, known, out)
+        if self.type_of(s.value) == self.program.types[s.cell]:
+            known.cells[s.cell] = s.value
+
+    def of_return(self, s: Return, known: _Known, out: Block) -> None:
+        s.values = tuple(v if isinstance(v, str) else self.named(v, out) for v in s.values)
+        self.of_other(s, known, out)
+
+    def of_swap(self, s: Swap, known: _Known, out: Block) -> None:
+        self.of_other(s, known, out)
+        known.forget_views()
 
     def named(self, value: Operand, out: Block) -> str:
         """A name for a literal result: each result has one."""
@@ -162,10 +161,11 @@ class _Forwarding:
             known.cells[s.cell] = s.dst
             out.append(s)
 
-    def of_add(self, s: Add, known: _Known, out: Block) -> Statement:
+    def of_add(self, s: Add, known: _Known, out: Block) -> None:
         """An addition to a known value is a `Set`."""
         if s.cell not in known.cells:
-            return s
+            self.of_other(s, known, out)
+            return
         old = known.cells[s.cell]
         if not isinstance(old, str) and old == 0 and self.type_of(s.value) == self.program.types[s.cell]:
             total = s.value
@@ -173,7 +173,7 @@ class _Forwarding:
             fn_type = ops.common(self.type_of(old), self.type_of(s.value))
             total = self.program.new("t", fn_type)
             out.append(Op(total, "+", (old, s.value), at=s.at))
-        return Set(s.cell, total, at=s.at)
+        self.of_set(Set(s.cell, total, at=s.at), known, out)
 
     def of_op(self, s: Op, known: _Known, out: Block) -> None:
         if s.fn == "value" and s.args[0] in self.undifferentiated:
@@ -200,6 +200,8 @@ class _Forwarding:
         value = ops.folded(s.fn, args)
         if value is not None and self.type_of(value) == own:
             return value
+        if s.fn not in _SIMPLE:
+            return None
         if s.fn == "id" and self.type_of(args[0]) == own:
             return args[0]
         if s.fn in ("keep", "value") and self.is_last and self.type_of(args[0]) == own:
@@ -217,21 +219,31 @@ class _Forwarding:
             return s.fn == "=="
         return None
 
-    def nested(self, s: For | While | If, known: _Known) -> None:
-        written = self.memory.all_writes([s])
-        has_swaps = any(isinstance(x, Swap) for x in walk([s]))
-        if has_swaps:
-            known.forget_views()
-        if isinstance(s, If):
-            s.then = self.arm(s, True, known)
-            s.orelse = self.arm(s, False, known)
-        else:
-            known.forget(written)
-            if isinstance(s, While):
-                s.test = self.block(s.test, known.copy())
-                s.cond = map_names(s.cond, self.replacement)
-            s.body = self.block(s.body, known.copy())
+    def of_branch(self, s: If, known: _Known, out: Block) -> None:
+        if not isinstance(s.cond, str):
+            out += self.block(s.then if s.cond else s.orelse, known)
+            return
+        written = self.before_nested(s, known)
+        s.then = self.arm(s, True, known)
+        s.orelse = self.arm(s, False, known)
         known.forget(written)
+        out.append(s)
+
+    def of_loop(self, s: For | While, known: _Known, out: Block) -> None:
+        written = self.before_nested(s, known)
+        known.forget(written)
+        if isinstance(s, While):
+            s.test = self.block(s.test, known.copy())
+            s.cond = map_names(s.cond, self.replacement)
+        s.body = self.block(s.body, known.copy())
+        known.forget(written)
+        out.append(s)
+
+    def before_nested(self, s: For | While | If, known: _Known) -> Collection[str]:
+        """What is written in a statement that holds others; what it may swap has no known views from here on."""
+        if self.has_swaps and any(type(x) is Swap for x in walk([s])):
+            known.forget_views()
+        return self.memory.written_in(s)
 
     def arm(self, s: If, holds: bool, known: _Known) -> Block:
         """An arm of a branch, which knows what was computed where the same condition was met before."""
@@ -242,6 +254,24 @@ class _Forwarding:
         if self.is_last:
             known.chosen[key] = {k: v for k, v in inner.values.items() if k[0] != "view" and k not in known.values}
         return made
+
+
+_OF: dict[type, Callable[[_Forwarding, Any, _Known, Block], None]] = {
+    Op: _Forwarding.of_op,
+    Load: _Forwarding.of_load,
+    Store: _Forwarding.of_store,
+    View: _Forwarding.of_view,
+    Get: _Forwarding.of_get,
+    Set: _Forwarding.of_set,
+    Add: _Forwarding.of_add,
+    Swap: _Forwarding.of_swap,
+    Return: _Forwarding.of_return,
+    If: _Forwarding.of_branch,
+    For: _Forwarding.of_loop,
+    While: _Forwarding.of_loop,
+}
+_SIMPLE = frozenset(("id", "keep", "value", "where", "*", "/", "size", "==", "!="))
+"""The operations on which `simplified` has a word to say."""
 
 
 def _typed(operands: tuple[Any, ...]) -> Any:

@@ -7,6 +7,8 @@ differentiation allocations move as well: a buffer is then filled again in each 
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from retrograde.compiler.alias import Memory
 from retrograde.compiler.elements import copied
 from retrograde.compiler.form import (
@@ -26,6 +28,7 @@ from retrograde.compiler.form import (
     Swap,
     View,
     While,
+    blocks_of,
     defs,
     uses,
     walk,
@@ -41,12 +44,14 @@ class _Hoisting:
         self.program = program
         self.allocations = allocations
         self.memory = Memory(program)
+        self.defined: dict[Statement, set[str]] = {}
         self.over: dict[str, set[tuple[Operand, Operand]]] = {}  # the ranges of the variables of loops
+        self.swapped: set[str] = set()  # buffers that change their names: no iteration can be told from the next
         for s in walk(program.body):
-            if isinstance(s, For):
+            if type(s) is For:
                 self.over.setdefault(s.var, set()).add((s.low, s.high))
-        # Buffers that change their names cannot be told from one iteration to the next.
-        self.swapped = {name for s in walk(program.body) if isinstance(s, Swap) for name in (*s.targets, *s.sources)}
+            elif type(s) is Swap:
+                self.swapped.update(s.targets, s.sources)
 
     def run(self) -> None:
         self.program.body = self.block(self.program.body)
@@ -56,23 +61,23 @@ class _Hoisting:
         for s in block:
             for f in s.blocks:
                 setattr(s, f, self.block(getattr(s, f)))
-            if isinstance(s, For | While):
+            if type(s) is For or type(s) is While:
                 self.loop(s, out)
             out.append(s)
         return out
 
     def loop(self, s: For | While, out: Block) -> None:
         """Move statements of the loop's body to `out`."""
-        inside = {name for x in walk([s]) for name in defs(x)}
-        written = self.memory.all_writes([s])
+        inside = set(self.defined_in(s))
+        written = self.memory.written_in(s)
         is_parallel = isinstance(s, For) and s.parallel  # each iteration has buffers of its own
         body: Block = []
         for x in s.body:
-            if any(name in inside for name in uses(x)):
+            if not inside.isdisjoint(uses(x)):
                 body.append(x)
             elif self.is_the_same(x, written):
                 out.append(x)
-                inside -= set(defs(x))
+                inside.difference_update(defs(x))
             elif self.allocations and not is_parallel and isinstance(x, Alloc | Copy) and x.dst not in self.swapped:
                 body += self.without_allocation(x, out)
                 inside.discard(x.dst)
@@ -80,7 +85,17 @@ class _Hoisting:
                 body.append(x)
         s.body = body
 
-    def is_the_same(self, x: Statement, written: set[str]) -> bool:
+    def defined_in(self, s: Statement) -> set[str]:
+        """The names that a statement and what is nested in it define, as they were when this was first asked."""
+        found = self.defined.get(s)
+        if found is None:
+            found = self.defined[s] = set(defs(s))
+            for block in blocks_of(s):
+                for x in block:
+                    found.update(self.defined_in(x) if x.blocks else defs(x))
+        return found
+
+    def is_the_same(self, x: Statement, written: AbstractSet[str]) -> bool:
         if isinstance(x, View):
             if self.memory.root(x.array) in self.swapped:
                 return False

@@ -64,17 +64,20 @@ class Reader(NamedTuple):
     made: Block
 
 
-def inline(program: Program) -> None:
-    _Inlining(program).run()
+def inline(program: Program) -> bool:
+    """Compute elements where they are read. Says if there are any of that kind."""
+    return _Inlining(program).run()
 
 
 class _Inlining:
     def __init__(self, program: Program) -> None:
         self.program = program
 
-    def run(self) -> None:
+    def run(self) -> bool:
+        found = False
         while self.look():
-            pass
+            found = True
+        return found
 
     def look(self) -> bool:
         """Inline the arrays that are found in one look over the program; whether there were any."""

@@ -15,23 +15,23 @@ def _block(block: Block, live: Live) -> tuple[Block, Live]:
     """The block without idle writes, and the cells that are wanted at its start if `live` are wanted at its end."""
     kept: Block = []
     for s in reversed(block):
-        if isinstance(s, Set | Add):
+        if type(s) is Add or type(s) is Set:
             if s.cell not in live:
                 continue
-            if isinstance(s, Set):
+            if type(s) is Set:
                 live = live - {s.cell}
-        elif isinstance(s, Get):
+        elif type(s) is Get:
             live = live | {s.cell}
-        elif isinstance(s, If):
+        elif type(s) is If:
             s.then, after_then = _block(s.then, live)
             s.orelse, after_else = _block(s.orelse, live)
             live = after_then | after_else
-        elif isinstance(s, For | While):
+        elif type(s) is For or type(s) is While:
             # What one iteration leaves the next one may read.
-            live = live | {x.cell for x in walk([s]) if isinstance(x, Get)}
+            live = live | {x.cell for x in walk([s]) if type(x) is Get}
             s.body, first = _block(s.body, live)
             live = live | first
-            if isinstance(s, While):
+            if type(s) is While:
                 s.test, first = _block(s.test, live)
                 live = live | first
         kept.append(s)

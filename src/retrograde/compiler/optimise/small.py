@@ -40,8 +40,8 @@ MOST_ITERATIONS = 4
 LONGEST = 40  # statements of a loop that is written out
 
 
-def keep_small_in_cells(program: Program) -> None:
-    """Keep small arrays in cells, and write out the loops over their elements."""
+def keep_small_in_cells(program: Program) -> bool:
+    """Keep small arrays in cells, and write out the loops over their elements. Says if there are any."""
     arrays = {s.dst for s in walk(program.body) if isinstance(s, Alloc) and is_small(program, s.dst)}
     if arrays:
         arrays -= _held(program)
@@ -60,6 +60,7 @@ def keep_small_in_cells(program: Program) -> None:
     if arrays:
         body = _written_out(program, program.body, loops)
         program.body = _in_cells(program, body, {name: {} for name in arrays})
+    return bool(arrays)
 
 
 def is_small(program: Program, array: str) -> bool:

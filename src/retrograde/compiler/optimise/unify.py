@@ -23,8 +23,8 @@ from retrograde.compiler.form import (
 )
 
 
-def unify_sizes(program: Program) -> None:
-    """Take the sizes that guards compare for equal, after looking at the start whether they are."""
+def unify_sizes(program: Program) -> bool:
+    """Take the sizes that guards compare for equal, after a look at the start. Says if there are any."""
     sizes = {
         s.dst: s
         for s in program.body
@@ -53,7 +53,7 @@ def unify_sizes(program: Program) -> None:
         instead[str(a)] = b
         pairs.append((str(a), b))
     if not pairs:
-        return
+        return False
     names = {name: found(name) for name in instead}
     first: Block = list(sizes.values())
     for a, b in pairs:
@@ -63,6 +63,7 @@ def unify_sizes(program: Program) -> None:
     program.body = first + substitute([s for s in program.body if id(s) not in moved], names)
     for array, dims in program.dims.items():
         program.set_dims(array, map_names(dims, lambda n: names.get(n, n)))
+    return True
 
 
 __all__ = ["unify_sizes"]
