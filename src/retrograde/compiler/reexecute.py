@@ -9,7 +9,9 @@ simulation, say, and not all that a step computes on the way.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 
 from retrograde.compiler.alias import Changes, Memory
 from retrograde.compiler.form import (
@@ -68,37 +70,30 @@ class Iterations:
         self.memory = memory
         self.changes = changes
         self.around = around
-        self.inside = list(walk(loop.body))
+        self.is_active = is_active
+        self.inside = walk(loop.body)
         self.own = {name for s in self.inside if isinstance(s, Alloc | Copy | Whole | Call) for name in defs(s)}
         self.written = {root for s in self.inside for root in memory.writes(s)} - self.own
-        self.read = {root for s in self.inside for root in memory.reads(s)} - self.own
-        self.carried: set[str] = set()
-        self.find_carried(loop.body, set())
-        can_be_again = not any(isinstance(s, NOT_AGAIN) for s in self.inside)
-        self.are_repeatable = (
-            can_be_again
-            and all(self.can_be_kept(root) for root in self.carried)
-            and not any(changes.may_change_after(root, loop) for root in self.read - self.written)
-        )
-        self.are_unordered = can_be_again and not self.carried and self.can_reorder(self.written)
-        active = {root for root in self.written if is_active(root)}
-        self.run_forwards = can_be_again and not active & self.carried and self.can_reorder(active)
+        self.carried = carried(loop.body, self.written, memory)
+        self.can_be_again = not any(isinstance(s, NOT_AGAIN) for s in self.inside)
 
-    def find_carried(self, block: Block, done: set[str]) -> set[str]:
-        """What a block has surely written in full, with what was `done`."""
-        done = set(done)
-        for s in block:
-            self.carried |= {root for root in self.memory.reads(s) if root in self.written and root not in done}
-            if isinstance(s, Set):
-                done.add(f"${s.cell}")
-            elif isinstance(s, Fill) and s.array == self.memory.root(s.array):
-                done.add(s.array)
-            inner = [self.find_carried(b, done) for b in blocks_of(s)]
-            if isinstance(s, If):
-                done |= inner[0] & inner[1]
-            elif isinstance(s, For):
-                done |= self.filled_by(s)
-        return done
+    @functools.cached_property
+    def are_repeatable(self) -> bool:
+        read = {root for s in self.inside for root in self.memory.reads(s)} - self.own
+        return (
+            self.can_be_again
+            and all(self.can_be_kept(root) for root in self.carried)
+            and not any(self.changes.may_change_after(root, self.loop) for root in read - self.written)
+        )
+
+    @functools.cached_property
+    def are_unordered(self) -> bool:
+        return self.can_be_again and not self.carried and self.can_reorder(self.written)
+
+    @functools.cached_property
+    def run_forwards(self) -> bool:
+        active = {root for root in self.written if self.is_active(root)}
+        return self.can_be_again and not active & self.carried and self.can_reorder(active)
 
     def can_be_kept(self, root: str) -> bool:
         """Whether a snapshot of a cell or an array has a size that is known before the loop."""
@@ -107,28 +102,12 @@ class Iterations:
         inside = {self.loop.var}.union(*map(defs, self.inside))
         return root in self.program.dims and not inside.intersection((root, *names_in(self.program.dims[root])))
 
-    def filled_by(self, loop: For) -> set[str]:
-        """The buffers of which a nest of loops writes every element."""
-        filled: set[str] = set()
-
-        def look(block: Block, loops: tuple[For, ...]) -> None:
-            for s in block:
-                if isinstance(s, Store) and s.array == self.memory.root(s.array):
-                    dims = self.program.dims[s.array]
-                    if len(dims) == len(loops) and all(
-                        i == x.var and x.low == 0 and x.high == n for i, x, n in zip(s.index, loops, dims, strict=True)
-                    ):
-                        filled.add(s.array)
-                elif isinstance(s, For):
-                    look(s.body, (*loops, s))
-
-        look(loop.body, (loop,))
-        return filled
-
     def can_reorder(self, roots: set[str]) -> bool:
         """Whether no place in some memory that is written gets its last value from a certain iteration."""
-        summed = {root for s in self.inside if isinstance(s, Add | Increase) for root in self.memory.writes(s)}
-        stored = {root for s in self.inside if not isinstance(s, Add | Increase) for root in self.memory.writes(s)}
+        summed: set[str] = set()
+        stored: set[str] = set()
+        for s in self.inside:
+            (summed if isinstance(s, Add | Increase) else stored).update(self.memory.writes(s))
         for root in roots - (summed - stored):  # sums commute
             if root.startswith("$"):
                 if self.is_read_outside(root):
@@ -138,8 +117,8 @@ class Iterations:
         return True
 
     def is_read_outside(self, root: str) -> bool:
-        own = {id(s) for s in self.inside}
-        return any(root in self.memory.reads(s) and id(s) not in own for s in self.around)
+        own = set(self.inside)
+        return any(root in self.memory.reads(s) and s not in own for s in self.around)
 
     def is_spread(self, root: str) -> bool:
         """Whether each iteration touches elements of its own: all accesses have the loop's variable at one axis."""
@@ -149,6 +128,52 @@ class Iterations:
             return False
         axes = range(min(len(index) for _, index in places))
         return any(all(index[axis] == self.loop.var for _, index in places) for axis in axes)
+
+
+def carried(body: Block, written: AbstractSet[str], memory: Memory) -> set[str]:
+    """The roots of some that are written which the body of a loop may read before it has written them in full."""
+    found: set[str] = set()
+
+    def look(block: Block, before: set[str]) -> set[str]:
+        """Note what a block reads too early; what it has surely written in full, with what was before."""
+        done = set(before)
+        for s in block:
+            for root in memory.reads(s):
+                if root in written and root not in done:
+                    found.add(root)
+            if isinstance(s, Set):
+                done.add(f"${s.cell}")
+            elif isinstance(s, Fill) and s.array == memory.root(s.array):
+                done.add(s.array)
+            elif s.blocks:
+                inner = [look(b, done) for b in blocks_of(s)]
+                if isinstance(s, If):
+                    done |= inner[0] & inner[1]
+                elif isinstance(s, For):
+                    done |= filled_by(s, memory)
+        return done
+
+    look(body, set())
+    return found
+
+
+def filled_by(loop: For, memory: Memory) -> set[str]:
+    """The buffers of which a nest of loops writes every element."""
+    filled: set[str] = set()
+
+    def look(block: Block, loops: tuple[For, ...]) -> None:
+        for s in block:
+            if isinstance(s, Store) and s.array == memory.root(s.array):
+                dims = memory.program.dims[s.array]
+                if len(dims) == len(loops) and all(
+                    i == x.var and x.low == 0 and x.high == n for i, x, n in zip(s.index, loops, dims, strict=True)
+                ):
+                    filled.add(s.array)
+            elif isinstance(s, For):
+                look(s.body, (*loops, s))
+
+    look(loop.body, (loop,))
+    return filled
 
 
 def last_words(loop: For, carried: set[str], memory: Memory) -> dict[str, set[int]]:

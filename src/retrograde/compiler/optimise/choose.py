@@ -130,7 +130,7 @@ def _is_all(program: Program, loop: For, choice: Choice) -> bool:
     if any(isinstance(s, Swap) for s in walk(rest)) or any(getattr(s, "cell", None) in other_cells for s in walk(rest)):
         return False
     memory = Memory(program)
-    around = list(walk(program.body))
+    around = walk(program.body)
     trial = For(loop.var, loop.low, loop.high, rest, loop.down)
     iterations = Iterations(program, trial, memory, Changes([trial], memory), around)
     if iterations.carried:

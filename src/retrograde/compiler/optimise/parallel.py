@@ -14,7 +14,9 @@ loop runs in one thread.
 
 from __future__ import annotations
 
-from retrograde.compiler.alias import Changes, Memory
+import functools
+
+from retrograde.compiler.alias import Memory
 from retrograde.compiler.elements import copied, index_of, loops_over
 from retrograde.compiler.form import (
     BOOL,
@@ -51,7 +53,7 @@ from retrograde.compiler.form import (
     zero_of,
 )
 from retrograde.compiler.ops import is_cheap
-from retrograde.compiler.reexecute import NOT_AGAIN, Iterations
+from retrograde.compiler.reexecute import NOT_AGAIN, carried, filled_by
 
 
 def parallelise(program: Program) -> None:
@@ -171,9 +173,9 @@ def raised_before(program: Program, s: For) -> Block:
         for x in block:
             if isinstance(x, For):
                 x.body = without_guards(x.body, True)
-            if _is_guard(x, is_inner) and not inside & set(uses(x)):
+            if _is_guard(x, is_inner) and inside.isdisjoint(uses(x)):
                 guards.append(x)
-            elif isinstance(x, Op) and not inside & set(uses(x)) and is_cheap(x.fn):
+            elif isinstance(x, Op) and inside.isdisjoint(uses(x)) and is_cheap(x.fn):
                 before.append(x)
                 inside.discard(x.dst)
             else:
@@ -199,7 +201,7 @@ class Plan:
 
     def __init__(self, program: Program, loop: For, memory: Memory) -> None:
         self.program, self.loop, self.memory = program, loop, memory
-        self.inside = list(walk(loop.body))
+        self.inside = walk(loop.body)
         self.added_cells: list[str] = []
         self.added_arrays: list[str] = []
         self.zero_cells: list[str] = []
@@ -211,30 +213,27 @@ class Plan:
     def found(self) -> str:
         program, loop, memory = self.program, self.loop, self.memory
         stacks = {s.stack for s in self.inside if isinstance(s, Stack)}  # an iteration's own
-        if any(isinstance(s, (Raise, Swap, *NOT_AGAIN)) and not stacks & {*uses(s), *defs(s)} for s in self.inside):
+        if any(type(s) in _IN_ORDER and stacks.isdisjoint((*uses(s), *defs(s))) for s in self.inside):
             return "it may end early, or needs its iterations in order"
         own = {name for s in self.inside for name in defs(s)}
         own_roots = {memory.root(name) for name in own if program.types[name].is_array} & own | stacks
-        ids = {id(s) for s in (loop, *self.inside)}
-        around = [s for s in walk(program.body) if id(s) not in ids]
-        counted = {
-            s.var for s in around if isinstance(s, For)
-        }  # a sweep back counts with the names of the sweep forward
-        if any((own - counted) & set(uses(s)) for s in around):
+        inside = {loop, *self.inside}
+        around = [s for s in walk(program.body) if s not in inside]
+        # A sweep back counts with the names of the sweep forward.
+        values = own.difference(s.var for s in around if isinstance(s, For))
+        if not all(values.isdisjoint(uses(s)) for s in around):
             return "its last values are used behind it"
-        self.iterations = iterations = Iterations(program, loop, memory, Changes(program.body, memory), around)
         read_outside = {root for s in around for root in memory.reads(s)}
+        read = memory.all_reads(loop.body)
         private: set[str] = set()
         zero: list[str] = []
         for root in sorted(memory.all_writes(loop.body) - own_roots):
-            writers = [s for s in self.inside if root in memory.writes(s)]
-            is_read = any(root in memory.reads(s) for s in self.inside)
             if not root.startswith("$") and self.is_spread(root):
                 continue
             if self.is_zero_between(root):
                 zero.append(root)
                 continue
-            if not is_read and all(isinstance(s, Add | Increase) for s in writers):
+            if root not in read and all(isinstance(s, Add | Increase) for s in self.writers[root]):
                 if root.startswith("$"):
                     self.added_cells.append(root[1:])
                 elif self.is_accessed_here(root, own):
@@ -245,9 +244,7 @@ class Plan:
                 private.add(root)
             else:
                 return f"{root.lstrip('$')} is shared by its iterations"
-        iterations.written, iterations.carried = private, set()
-        iterations.find_carried(loop.body, set())
-        if iterations.carried:
+        if carried(loop.body, private, memory):
             return "an iteration may read what another one wrote"
         self.private_cells = sorted(root[1:] for root in private if root.startswith("$"))
         self.private_arrays = sorted(root for root in private if not root.startswith("$"))
@@ -257,10 +254,28 @@ class Plan:
             return "a view of what each iteration needs for itself is made in front of it"
         return ""
 
+    @functools.cached_property
+    def writers(self) -> dict[str, list[Statement]]:
+        """The statements of the loop that write a root."""
+        found: dict[str, list[Statement]] = {}
+        for s in self.inside:
+            for root in self.memory.writes(s):
+                found.setdefault(root, []).append(s)
+        return found
+
+    @functools.cached_property
+    def accesses(self) -> dict[str, dict[Statement, set[str]]]:
+        """The statements of the loop that name an array with a root, and the names that they have for it."""
+        found: dict[str, dict[Statement, set[str]]] = {}
+        for s in self.inside:
+            for name in (*uses(s), *defs(s)):
+                if self.memory.is_array(name):
+                    found.setdefault(self.memory.root(name), {}).setdefault(s, set()).add(name)
+        return found
+
     def is_zero_between(self, root: str) -> bool:
         """Whether a cell or a buffer is zero when an iteration starts and when it ends, as cotangents are."""
-        writers = [s for s in self.inside if root in self.memory.writes(s)]
-        if root in self.program.params or not any(map(_writes_zero, writers)):
+        if root in self.program.params or not any(map(_writes_zero, self.writers[root])):
             return False
         before: list[bool] = []
 
@@ -268,6 +283,8 @@ class Plan:
             for s in block:
                 if s is self.loop:
                     before.append(is_zero)
+                if root not in self.memory.written_in(s):
+                    continue
                 if isinstance(s, If):
                     is_zero = after(s.then, is_zero) & after(s.orelse, is_zero)
                 elif isinstance(s, For) and self.zeroes(s, root):
@@ -278,7 +295,7 @@ class Plan:
                         is_zero = False
                         for inner in blocks_of(s):
                             after(inner, False)
-                elif root in self.memory.writes(s):
+                else:
                     is_zero = self.leaves_zero(s, root, is_zero)
             return is_zero
 
@@ -300,33 +317,28 @@ class Plan:
         writers = [s for s in walk([loop]) if root in self.memory.writes(s)]
         if not writers or not all(isinstance(s, Store) and _is_zero(s.value) for s in writers):
             return False
-        return root in self.iterations.filled_by(loop)
-
-    def accesses(self, root: str) -> list[Statement]:
-        return [s for s in self.inside if any(root == self.memory.root(a) for a in self.arrays(s))]
-
-    def arrays(self, s: Statement) -> list[str]:
-        return [name for name in (*uses(s), *defs(s)) if self.memory.is_array(name)]
+        return root in filled_by(loop, self.memory)
 
     def is_accessed_here(self, root: str, own: set[str]) -> bool:
         """Whether a buffer is accessed by its name, or by views that are made in the loop."""
-        return all(
-            a == root or a in own for s in self.accesses(root) for a in self.arrays(s) if self.memory.root(a) == root
-        )
+        return all(name == root or name in own for names in self.accesses.get(root, {}).values() for name in names)
 
     def is_spread(self, root: str) -> bool:
         """Whether each iteration touches elements of its own: on one axis the index is always the loop's variable."""
         axes: set[int] | None = None
         views = {s.dst for s in self.inside if isinstance(s, View)}
-        for s in self.accesses(root):
+        for s, names in self.accesses.get(root, {}).items():
             if isinstance(s, Load | Store | Increase | View) and s.array == root:
                 if isinstance(s, View) and (s.transposed or None in s.index):
                     return False
                 found = {k for k, i in enumerate(s.index) if i == self.loop.var}
                 axes = found if axes is None else axes & found
-            elif not all(a in views for a in self.arrays(s) if self.memory.root(a) == root):
+            elif not names <= views:
                 return False
         return bool(axes)
+
+
+_IN_ORDER = frozenset((Raise, Swap, *NOT_AGAIN))
 
 
 def _writes_zero(s: Statement) -> bool:
