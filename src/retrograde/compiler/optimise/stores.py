@@ -10,6 +10,7 @@ of it is mostly added to once.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 from retrograde.compiler.alias import Memory, Part, cover, part
@@ -57,9 +58,22 @@ class _Stores:
         self.swapped = {name for s in walk(program.body) if isinstance(s, Swap) for name in names_in(s.targets)}
         self.own: dict[Statement, set[str]] = {}  # the roots that statements touch themselves
         self.touched: dict[Statement, set[str]] = {}  # and with what is nested in them, as long as nothing is dropped
+        self.behind: dict[Alloc, int] = {}  # how many statements touch an array behind it, in its block
+        self.total = self.count(program.body)
 
     def run(self) -> None:
         self.program.body = self.of_block(self.program.body)
+
+    def count(self, block: Block) -> Counter[str]:
+        """How many statements of a block, with those that are nested in it, touch each root."""
+        found: Counter[str] = Counter()
+        for s in reversed(block):
+            if isinstance(s, Alloc):
+                self.behind[s] = found[s.dst]
+            found.update(self.roots(s))
+            for inner in blocks_of(s):
+                found.update(self.count(inner))
+        return found
 
     def of_block(self, block: Block) -> Block:
         for s in block:
@@ -70,14 +84,16 @@ class _Stores:
                 rest = block[place + 1 :]
                 if s.zero and self.is_overwritten(s.dst, rest):
                     s.zero = False
-                block[place + 1 :] = self.without_last(s.dst, rest)
+                if self.behind[s] == self.total[s.dst]:  # it does not live longer than the block runs
+                    rest = self.without_last(s.dst, rest)
+                block[place + 1 :] = rest
         return _Line(self.memory).run(block)
 
     def roots(self, s: Statement) -> set[str]:
         """The roots that a statement touches itself."""
         found = self.own.get(s)
         if found is None:
-            found = self.own[s] = set() if isinstance(s, Alloc) else {*self.memory.reads(s), *self.memory.writes(s)}
+            found = self.own[s] = set() if type(s) is Alloc else {*self.memory.reads(s), *self.memory.writes(s)}
         return found
 
     def is_touched(self, root: str, s: Statement) -> bool:
@@ -88,9 +104,10 @@ class _Stores:
             return self.roots(s)
         found = self.touched.get(s)
         if found is None:
-            found = self.touched[s] = set().union(
-                self.roots(s), *(self.touched_in(x) for block in blocks_of(s) for x in block)
-            )
+            found = self.touched[s] = set()
+            for block in blocks_of(s):
+                for x in block:
+                    found |= self.touched_in(x)
         return found
 
     # --- zeros that are overwritten --------------------------------------------------------------------------------
@@ -141,9 +158,6 @@ class _Stores:
 
     def without_last(self, root: str, rest: Block) -> Block:
         """The rest of the block in which an array is made, without stores that nothing reads any more."""
-        inside = {x for x in walk(rest) if root in self.roots(x)}
-        if any(root in self.roots(x) and x not in inside for x in walk(self.program.body)):
-            return rest  # it lives longer than the block runs
         gone: set[int] = set()
         later: list[Part] = []  # what is read from here on
         for s in reversed(rest):
