@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import mpmath
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from compiler.corpus_special import special_functions
 from scipy import special
 
-from retrograde import LanguageError, compile
+from retrograde import LanguageError, MissingExtraError, compile, grad
 from retrograde.compiler import special_functions as ours
 
 POINTS = np.concatenate(
@@ -51,6 +52,16 @@ def test_values_of_compiled_functions_are_scipys():
     pytest.importorskip("numba")
     x = np.array([0.5, 1.5, 2.5])
     np.testing.assert_allclose(compile(special_functions)(x, 0.6), special_functions(x, 0.6), rtol=1e-13)
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, compile], ids=["eager", "compiled"])
+def test_without_scipy_gamma_functions_have_values_and_their_derivatives_say_what_to_install(transform, monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.special", None)
+    assert grad(transform(lambda x: x * math.lgamma(3.0)))(1.5) == pytest.approx(math.log(2.0), rel=1e-15)
+    with pytest.raises(MissingExtraError, match=r"SciPy is not installed[\s\S]*retrograde\[scipy\]"):
+        grad(transform(lambda x: math.lgamma(x)))(1.5)
+    with pytest.raises(MissingExtraError, match=r"retrograde\[scipy\]"):
+        grad(transform(lambda x: math.gamma(x)))(1.5)
 
 
 def test_functions_of_scipy_without_native_code_are_refused():

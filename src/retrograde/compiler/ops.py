@@ -45,7 +45,8 @@ _OF_TRUTH = (
 ).split()
 
 FUNCTIONS: dict[str, Any] = {f"np.{name}": getattr(np, name) for name in (*_WITH_A_RULE, *_OF_TRUTH)}
-FUNCTIONS |= {"np.sign": np.sign, "np.gcd": np.gcd, "np.lcm": np.lcm, "math.erf": math.erf, "math.erfc": math.erfc}
+FUNCTIONS |= {"np.sign": np.sign, "np.gcd": np.gcd, "np.lcm": np.lcm}
+FUNCTIONS |= {f"math.{name}": getattr(math, name) for name in ("erf", "erfc", "gamma", "lgamma")}
 NAMES: dict[Any, str] = {function: name for name, function in FUNCTIONS.items()}
 
 
@@ -57,16 +58,13 @@ def is_special(function: Any) -> bool:
 
 def know(function: Any) -> None:
     """Take up the functions of scipy.special that have a native form, if a function may be one of them."""
-    if "special.erf" not in FUNCTIONS and (is_special(function) or function in (math.gamma, math.lgamma)):
-        try:
-            from retrograde.rules.scipy_special_dispatch import named
-            from retrograde.rules.scipy_special_gamma import polygamma
-        except ImportError:
-            return  # without SciPy there is no rule for them
+    if "special.erf" not in FUNCTIONS and is_special(function):
+        from retrograde.rules.scipy_special_dispatch import named
+        from retrograde.rules.scipy_special_gamma import polygamma
+
         load_scipy()
         found = {f"special.{name}": named(name) for name in UFUNCS} | {"special.polygamma": polygamma}
         FUNCTIONS.update({name: f for name, f in found.items() if f in RULES})
-        FUNCTIONS.update({"math.gamma": math.gamma, "math.lgamma": math.lgamma})
         NAMES.update({f: name for name, f in FUNCTIONS.items() if f not in NAMES})
 
 

@@ -155,6 +155,7 @@ class Symbol:
         return self.writer.program.type_of(self.operand).is_complex
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        ops.know(ufunc)
         name = ops.AS_OPERATOR.get(ufunc) or ops.NAMES.get(ufunc) or _OTHERS.get(ufunc)
         if name is None or method != "__call__" or kwargs:
             raise MissingRuleError(f"{ufunc.__name__} in a partial derivative, which compile does not know")

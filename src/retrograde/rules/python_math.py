@@ -7,13 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from retrograde.errors import MissingExtraError
 from retrograde.rules.points import real
 from retrograde.rules.table import elementwise
 
 
 def _digamma(x: Any) -> Any:
-    from scipy.special import digamma  # an optional extra
-
+    try:
+        from scipy.special import digamma
+    except ImportError:
+        raise MissingExtraError(
+            "the derivatives of math.gamma and math.lgamma are made of SciPy's digamma, and SciPy is not installed",
+            "pip install 'retrograde[scipy]'",
+        ) from None
     return digamma(x)
 
 
