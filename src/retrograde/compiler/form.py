@@ -436,6 +436,8 @@ def uses(s: Statement) -> list[str]:
 
 
 def defs(s: Statement) -> list[str]:
+    if s.defines == ("dst",):  # as of most that define anything
+        return [s.dst]  # type: ignore[attr-defined]
     return _names_of(s, s.defines) if s.defines else []
 
 

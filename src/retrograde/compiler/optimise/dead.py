@@ -43,6 +43,7 @@ class _Marking:
         self.memory = Memory(program)
         self.callers_own = {p for p in program.params if program.types[p].is_array}
         self.parent: dict[Statement, Statement | None] = {}
+        self.defined: dict[Statement, list[str]] = {}
         self.makers: dict[str, list[Statement]] = {}  # what defines a name
         self.writers: dict[str, list[Statement]] = {}  # what writes a root
         self.live: set[Statement] = set()
@@ -63,7 +64,8 @@ class _Marking:
         """Note what each statement makes and writes, and mark those that must stay."""
         for s in block:
             self.parent[s] = parent
-            for name in defs(s):
+            self.defined[s] = defs(s)
+            for name in self.defined[s]:
                 self.makers.setdefault(name, []).append(s)
             written = self.memory.writes(s)
             for root in written:
@@ -100,7 +102,7 @@ class _Marking:
     def follow(self, s: Statement) -> None:
         self.mark(self.parent[s])
         self.need(uses(s))
-        self.need(defs(s))
+        self.need(self.defined[s])
         for root in self.memory.reads(s):
             self.need_contents(root)
         if isinstance(s, While):
