@@ -128,7 +128,7 @@ def show_table(title: str, table: Table) -> None:
         shown.add_row(*map(Text, (race if race != before else "", *rest)))
         before = race
     # Where there is no terminal to ask, rich assumes 80 columns and cuts the figures.
-    Console(width=None if sys.stdout.isatty() else 132).print(shown)
+    Console(width=None if sys.stdout.isatty() else 160).print(shown)
 
 
 def show(report: Report) -> None:

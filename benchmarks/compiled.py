@@ -1,12 +1,13 @@
-"""What compiled derivatives cost: against derivatives by hand in numba and C++, JAX jit and autograd, and the primal.
+"""What compiled derivatives cost: against derivatives by hand, JAX jit, PyTorch and autograd, and the primal.
 
-The programs of `benchmarks/workloads/`, as a user writes them. The primal is numba's own code of the program; the
-others give the derivative that the workload asks for: a gradient; for ba the blocks of a Jacobian, by a pullback of two
-seeds at once; for kmeans the gradient and the diagonal of the Hessian; for ht the Jacobian, along 26 + 2 directions.
-The ratio to the primal is that of one seed or direction where there are several (`SEVERAL`); what these have in common
-counts once for all. A Hessian–vector product is one along ones, with respect to all that is differentiated. Compiling
-is measured cold, from the source to the first derivative, and set beside the first call of JAX's function; both in
-seconds of the processor, as they run long and only once.
+The programs of `benchmarks/workloads/`, as a user writes them. By hand is once in numba and once in C++; PyTorch is
+eager, on one thread. The primal is numba's own code of the program; the others give the derivative that the workload
+asks for: a gradient; for ba the blocks of a Jacobian, by a pullback of two seeds at once; for kmeans the gradient and
+the diagonal of the Hessian; for ht the Jacobian, along 26 + 2 directions. The ratio to the primal is that of one seed
+or direction where there are several (`SEVERAL`); what these have in common counts once for all. A Hessian–vector
+product is one along ones, with respect to all that is differentiated. Compiling is measured cold, from the source to
+the first derivative, and set beside the first call of JAX's function; both in seconds of the processor, as they run
+long and only once.
 
 Targets, over all workloads that can be measured: see `TARGETS` and the bounds on each.
 """
@@ -25,7 +26,8 @@ import numpy as np
 
 from .harness import BY_HAND, OURS, Case, Report, Row, Table, Target, measure
 
-PRIMAL, CPP, JAX, AUTOGRAD, HVP = "primal", "C++", "JAX jit", "autograd", "Hessian–vector"
+PRIMAL, CPP, JAX, TORCH, AUTOGRAD = "primal", "C++", "JAX jit", "PyTorch", "autograd"
+HVP = "Hessian–vector"
 COMPILE, COMPILE_JAX, TRANSFORM = "compile", "compile, XLA", "transform"
 ALL = "all"
 
@@ -58,8 +60,12 @@ QUICK = (("lse", "tiny"), ("llsq", "tiny"), ("ode", "tiny"))
 NO_HVP = {"ba": "has several outputs", "ht": "has several outputs", "kmeans": "is part of the derivative itself"}
 ABSENT = {
     ("det", JAX): "not measured: unrolled, it takes XLA minutes to compile",
+    ("lstm l4 c4096 b14", TORCH): "not measured: it takes 12 seconds",
+    ("det ℓ=9", TORCH): "not measured: it takes minutes",
+    ("particle", TORCH): "not measured: it takes ten minutes",
     ("lstm l4 c4096 b14", AUTOGRAD): "not measured: it takes 19 seconds",
     ("det ℓ=9", AUTOGRAD): "not measured: it takes minutes",
+    ("particle", AUTOGRAD): "not measured: it takes half an hour",
 }
 
 
@@ -102,6 +108,7 @@ MEANS = [
     mean(OURS, BY_HAND, at_most=1.15),
     mean(OURS, CPP, at_most=1.1),
     mean(JAX, OURS, at_least=2.5),
+    mean(TORCH, OURS, at_least=5),
     mean(AUTOGRAD, OURS, at_least=15),
     mean(OURS, PRIMAL, at_most=3.5),
     mean(HVP, PRIMAL, at_most=8),
@@ -114,6 +121,7 @@ def targets(race: str) -> list[Target]:
         each(race, OURS, BY_HAND, at_most=1.5),
         *([each(race, OURS, CPP, at_most=3)] if race.startswith("ht ") else []),
         each(race, JAX, OURS, at_least=0.9),
+        each(race, TORCH, OURS, at_least=1),
         each(race, AUTOGRAD, OURS, at_least=1),
         each(race, OURS, PRIMAL, at_most=5),
         Target(f"{race}: {COMPILE}", (race, COMPILE), None, at_most=5),
@@ -194,10 +202,8 @@ class Race:
     def cases(self) -> list[Case]:
         made = [self.case(BY_HAND, self.by_hand)] if hasattr(self.module, "by_hand") else []
         made += [self.case(OURS, self.ours), self.case(PRIMAL, self.primal), self.case(CPP, self.in_cpp)]
-        if hasattr(self.module, "in_jax") and not self.lacks(JAX):
-            made.append(self.case(JAX, self.in_jax))
-        if hasattr(self.module, "in_autograd") and not self.lacks(AUTOGRAD):
-            made.append(self.case(AUTOGRAD, self.in_autograd))
+        peers = {JAX: self.in_jax, TORCH: self.in_torch, AUTOGRAD: self.in_autograd}
+        made += [self.case(name, make) for name, make in peers.items() if not self.lacks(name)]
         if self.name not in NO_HVP:
             made.append(self.case(HVP, self.hvp))
         return made
@@ -253,6 +259,9 @@ class Race:
     def in_cpp(self) -> Callable[[], Any]:
         return functools.partial(self.module.in_cpp(), *self.args)
 
+    def in_torch(self) -> Callable[[], Any]:
+        return functools.partial(self.module.in_torch(), *self.args)
+
     def in_autograd(self) -> Callable[[], Any]:
         return functools.partial(self.module.in_autograd(), *self.args)
 
@@ -275,7 +284,7 @@ def warm_up() -> None:
 
 # --- the report ------------------------------------------------------------------------------------------------------
 
-COLUMNS = (BY_HAND, CPP, OURS, PRIMAL, JAX, AUTOGRAD)
+COLUMNS = (BY_HAND, CPP, OURS, PRIMAL, JAX, TORCH, AUTOGRAD)
 RATIOS = (
     ("÷hand", OURS, BY_HAND),
     ("÷C++", OURS, CPP),
@@ -295,7 +304,7 @@ def table(rows: list[Row], races: list[Race]) -> Table:
         ratios = [quotient(rows, race.title, above, below) for _, above, below in RATIOS]
         seconds = [race.seconds.get(name) for name in (COMPILE, COMPILE_JAX)]
         lines.append((race.title, *(shown(best.get(c)) for c in COLUMNS), *map(shown, ratios), *map(shown, seconds)))
-    header = ("ms", "hand", "C++", "ours", "primal", "JAX", "autogr.", *(r[0] for r in RATIOS), "s", "XLA s")
+    header = ("ms", "hand", "C++", "ours", "primal", "JAX", "torch", "autogr.", *(r[0] for r in RATIOS), "s", "XLA s")
     return Table(header, lines, tuple(range(1, len(header))))
 
 

@@ -198,3 +198,28 @@ def in_autograd() -> Callable[..., Any]:
         return np.transpose(np.stack(rows), (2, 0, 1))
 
     return derivative
+
+
+def in_torch() -> Callable[..., Any]:
+    """All observations at once, and one sweep for each of the two rows of their blocks."""
+    import torch
+
+    def errors(unknowns: Any, features: Any) -> Any:
+        rotation, centre, point = unknowns[:3], unknowns[3:6], unknowns[11:14]
+        x = point - centre
+        angle = torch.sqrt(torch.sum(rotation**2, 0))
+        axis = rotation / angle
+        along = torch.sum(axis * x, 0) * (1 - torch.cos(angle))
+        seen = x * torch.cos(angle) + torch.linalg.cross(axis, x, dim=0) * torch.sin(angle) + axis * along
+        uv = seen[:2] / seen[2]
+        r2 = torch.sum(uv**2, 0)
+        distortion = 1 + unknowns[9] * r2 + unknowns[10] * r2 * r2
+        return unknowns[14] * (uv * distortion * unknowns[6] + unknowns[7:9] - features)
+
+    def derivative(cameras: Any, points: Any, weights: Any, features: Any) -> Any:
+        unknowns = torch.from_numpy(np.concatenate([cameras, points, weights[:, None]], 1).T).requires_grad_()
+        found = errors(unknowns, torch.from_numpy(features.T))
+        rows = [torch.autograd.grad(found[row].sum(), unknowns, retain_graph=row == 0)[0] for row in range(2)]
+        return np.transpose(torch.stack(rows).numpy(), (2, 0, 1))
+
+    return derivative

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from .. import native_code
+from .. import native_code, torch_code
 
 WRT = (0,)
 SIZES = {"tiny": 3, "ℓ=7": 7, "ℓ=9": 9}
@@ -104,16 +104,23 @@ def in_jax() -> Callable[..., Any]:
     return jax.jit(jax.grad(expanded))
 
 
+def expanded(a: Any) -> Any:
+    """The determinant as libraries without recursion on index lists can follow it."""
+
+    def minor(row: int, columns: tuple[int, ...]) -> Any:
+        if len(columns) == 1:
+            return a[row, columns[0]]
+        rest = [columns[:i] + columns[i + 1 :] for i in range(len(columns))]
+        return sum((-1) ** i * a[row, columns[i]] * minor(row + 1, rest[i]) for i in range(len(columns)))
+
+    return minor(0, tuple(range(a.shape[0])))
+
+
 def in_autograd() -> Callable[..., Any]:
     import autograd
 
-    def expanded(a: Any) -> Any:
-        def minor(row: int, columns: tuple[int, ...]) -> Any:
-            if len(columns) == 1:
-                return a[row, columns[0]]
-            rest = [columns[:i] + columns[i + 1 :] for i in range(len(columns))]
-            return sum((-1) ** i * a[row, columns[i]] * minor(row + 1, rest[i]) for i in range(len(columns)))
-
-        return minor(0, tuple(range(a.shape[0])))
-
     return autograd.grad(expanded)
+
+
+def in_torch() -> Callable[..., Any]:
+    return torch_code.gradient(expanded, WRT)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
-from .. import native_code
+from .. import native_code, torch_code
 
 WRT = (0, 1, 2, 3)
 SIZES = {
@@ -208,3 +208,23 @@ def in_autograd() -> Callable[..., Any]:
         return anp.sum(logsumexp(terms, axis=1)) - n * logsumexp(alpha) - prior
 
     return autograd.grad(log_posterior, WRT)
+
+
+def in_torch() -> Callable[..., Any]:
+    import torch
+
+    def log_posterior(alpha: Any, means: Any, log_diagonals: Any, lower: Any, points: Any, gamma: Any, m: int) -> Any:
+        n, d = points.shape
+        k = alpha.numel()
+        columns, rows = np.triu_indices(d, 1)
+        strict = torch.zeros((k, d, d), dtype=alpha.dtype)
+        strict[:, rows, columns] = lower
+        factors = strict + torch.diag_embed(torch.exp(log_diagonals))
+        centred = points[:, None, :] - means[None]
+        z = torch.einsum("kab,nkb->nka", factors, centred)
+        log_determinants = torch.sum(log_diagonals, 1)
+        terms = alpha + log_determinants - 0.5 * torch.sum(z * z, 2)
+        prior = 0.5 * gamma**2 * torch.sum(factors**2) - m * torch.sum(log_determinants)
+        return torch.sum(torch.logsumexp(terms, 1)) - n * torch.logsumexp(alpha, 0) - prior
+
+    return torch_code.gradient(log_posterior, WRT)

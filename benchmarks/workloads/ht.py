@@ -313,3 +313,121 @@ def in_cpp() -> Callable[..., Any]:
         return columns, along
 
     return jacobian
+
+
+def hand(
+    lib: Any,
+    theta: Any,
+    us: Any,
+    parents: Any,
+    base_relatives: Any,
+    inverse_base_absolutes: Any,
+    base_positions: Any,
+    weights: Any,
+    triangles: Any,
+    owners: Any,
+    points: Any,
+) -> Any:
+    """The program in whole arrays, of JAX's, autograd's or PyTorch's functions: `lib` has those that differ."""
+    zero, one = 0 * theta[0], 1 + 0 * theta[0]
+
+    def matrix(entries: Any) -> Any:
+        return lib.stack([lib.stack(row) for row in entries])
+
+    def joint(x: Any, z: Any, y: Any) -> Any:
+        (cx, sx), (cz, sz), (cy, sy) = ((lib.cos(a), lib.sin(a)) for a in (x, z, y))
+        return matrix(
+            [
+                [cz * cy, cz * sy * sx - sz * cx, cz * sy * cx + sz * sx, zero],
+                [sz * cy, sz * sy * sx + cz * cx, sz * sy * cx - cz * sx, zero],
+                [-sy, cy * sx, cy * cx, zero],
+                [zero, zero, zero, one],
+            ]
+        )
+
+    angles = [(zero, zero, zero)] * len(parents)
+    for finger in range(5):
+        bone, place = 2 + 4 * finger, 6 + 4 * finger
+        angles[bone] = theta[place], theta[place + 1], zero
+        angles[bone + 1], angles[bone + 2] = ((theta[place + k], zero, zero) for k in (2, 3))
+    absolutes: list[Any] = []
+    for bone, parent in enumerate(parents.tolist()):
+        relative = base_relatives[bone] @ joint(*angles[bone])
+        absolutes.append(relative if parent == -1 else absolutes[parent] @ relative)
+    transforms = lib.stack(absolutes) @ inverse_base_absolutes
+    # Each vertex has a transformation of its own, the mean of those of the bones: one product of matrices.
+    blended = (transforms[:, :3].reshape(-1, 12).T @ weights).reshape(3, 4, -1)
+    positions = (blended * base_positions).sum(1)
+    angle = (theta[:3] ** 2).sum() ** 0.5
+    x, y, z = theta[:3] / angle
+    s, c = lib.sin(angle), lib.cos(angle)
+    turn = matrix(
+        [
+            [x * x + (1 - x * x) * c, x * y * (1 - c) - z * s, x * z * (1 - c) + y * s],
+            [x * y * (1 - c) + z * s, y * y + (1 - y * y) * c, y * z * (1 - c) - x * s],
+            [x * z * (1 - c) - y * s, z * y * (1 - c) + x * s, z * z + (1 - z * z) * c],
+        ]
+    )
+    corners = (turn @ positions)[:, triangles[owners]]
+    u, v = us[:, 0], us[:, 1]
+    here = u * corners[:, :, 0] + v * corners[:, :, 1] + (1 - u - v) * corners[:, :, 2]
+    return points - here.T - theta[3:6]
+
+
+def columns(us: Any) -> Any:
+    """The directions of all first, and all second, coordinates of the points in their triangles."""
+    seeds = np.zeros((2, *us.shape))
+    seeds[0, :, 0] = seeds[1, :, 1] = 1
+    return seeds
+
+
+def in_jax() -> Callable[..., Any]:
+    import jax
+    import jax.numpy as jnp
+
+    def jacobian(theta: Any, us: Any, parents: Any, *rest: Any) -> Any:
+        def errors(theta: Any, us: Any) -> Any:
+            return hand(jnp, theta, us, parents, *rest)
+
+        along = jax.vmap(lambda seed: jax.jvp(lambda us: errors(theta, us), (us,), (seed,))[1])
+        return jax.jacfwd(errors)(theta, us), along(columns(us))
+
+    def derivative(theta: Any, us: Any, parents: Any, *rest: Any) -> Any:
+        if "jitted" not in made:
+            bones = np.asarray(parents)  # how the bones hang together decides what is compiled
+            made["jitted"] = jax.jit(lambda theta, us, *rest: jacobian(theta, us, bones, *rest))
+        return made["jitted"](theta, us, *rest)
+
+    made: dict[str, Any] = {}
+    return derivative
+
+
+def in_autograd() -> Callable[..., Any]:
+    """In forward mode, one direction after the other."""
+    import autograd.numpy as anp
+    from autograd import make_jvp
+
+    def derivative(theta: Any, us: Any, *rest: Any) -> Any:
+        of_theta = make_jvp(lambda theta: hand(anp, theta, us, *rest))(theta)
+        of_us = make_jvp(lambda us: hand(anp, theta, us, *rest))(us)
+        along_theta = [of_theta(direction)[1] for direction in np.eye(theta.size)]
+        return np.stack(along_theta, -1), np.stack([of_us(direction)[1] for direction in columns(us)])
+
+    return derivative
+
+
+def in_torch() -> Callable[..., Any]:
+    """In forward mode, all directions at once."""
+    import torch
+
+    def derivative(*args: Any) -> Any:
+        theta, us, *rest = map(torch.from_numpy, args)
+
+        def errors(theta: Any, us: Any) -> Any:
+            return hand(torch, theta, us, *rest)
+
+        along = torch.vmap(lambda seed: torch.func.jvp(lambda us: errors(theta, us), (us,), (seed,))[1])
+        found = torch.func.jacfwd(errors)(theta, us), along(torch.from_numpy(columns(us)))
+        return tuple(part.detach().numpy() for part in found)
+
+    return derivative

@@ -100,3 +100,21 @@ def in_autograd() -> Callable[..., Any]:
     gradient = autograd.grad(cost, 1)
     diagonal = autograd.hessian_vector_product(cost, 1)
     return lambda points, centroids: (gradient(points, centroids), diagonal(points, centroids, np.ones_like(centroids)))
+
+
+def in_torch() -> Callable[..., Any]:
+    import torch
+
+    def cost(points: Any, centroids: Any) -> Any:
+        a = torch.sum(points**2, 1)[:, None]
+        b = torch.sum(centroids**2, 1)[None, :]
+        return torch.sum(torch.min(a + b - 2 * points @ centroids.T, 1)[0])
+
+    def both(points: Any, centroids: Any) -> Any:
+        points, centroids = torch.from_numpy(points), torch.from_numpy(centroids).requires_grad_()
+        (gradient,) = torch.autograd.grad(cost(points, centroids), centroids, create_graph=True)
+        # The Hessian is symmetric, so that a row vector times it is the product in question.
+        (diagonal,) = torch.autograd.grad(gradient, centroids, torch.ones_like(centroids))
+        return gradient.detach().numpy(), diagonal.numpy()
+
+    return both

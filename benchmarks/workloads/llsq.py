@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from .. import native_code
+from .. import native_code, torch_code
 
 WRT = (0,)
 SIZES = {"tiny": (4, 9), "m128 n16392": (128, 16_392)}
@@ -83,3 +83,14 @@ def in_autograd() -> Callable[..., Any]:
         return anp.sum((anp.sign(t) - fitted) ** 2) / 2
 
     return autograd.grad(squares)
+
+
+def in_torch() -> Callable[..., Any]:
+    import torch
+
+    def squares(x: Any, n: int) -> Any:
+        t = -1 + torch.arange(n, dtype=x.dtype) * 2 / (n - 1)
+        fitted = t[:, None] ** torch.arange(x.numel()) @ x
+        return torch.sum((torch.sign(t) - fitted) ** 2) / 2
+
+    return torch_code.gradient(squares, WRT)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from .. import native_code
+from .. import native_code, torch_code
 
 WRT = (0,)
 SIZES = {"tiny": 7, "160k": 160_000, "1.28M": 1_280_000}
@@ -72,3 +72,9 @@ def in_autograd() -> Callable[..., Any]:
         return shift + anp.log(anp.sum(anp.exp(x - shift)))
 
     return autograd.grad(log_sum_exp)
+
+
+def in_torch() -> Callable[..., Any]:
+    import torch
+
+    return torch_code.gradient(lambda x: torch.logsumexp(x, 0), WRT)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from .. import native_code
+from .. import native_code, torch_code
 
 WRT = (0, 1)
 SIZES = {"tiny": (2, 4, 3), "l2 c1024 b14": (2, 1_024, 14), "l4 c4096 b14": (4, 4_096, 14)}
@@ -200,3 +200,27 @@ def in_autograd() -> Callable[..., Any]:
         return -total / ((sequence.shape[0] - 1) * sequence.shape[1])
 
     return autograd.grad(loss, WRT)
+
+
+def in_torch() -> Callable[..., Any]:
+    import torch
+
+    def loss(layers: Any, ends: Any, state: Any, sequence: Any) -> Any:
+        hidden, cell = list(state[:, 0]), list(state[:, 1])
+        total = 0.0
+        for t in range(sequence.shape[0] - 1):
+            x = sequence[t] * ends[0]
+            for layer in range(layers.shape[0]):
+                weight, bias = layers[layer, 0], layers[layer, 1]
+                forget = torch.sigmoid(x * weight[0] + bias[0])
+                ingate = torch.sigmoid(hidden[layer] * weight[1] + bias[1])
+                outgate = torch.sigmoid(x * weight[2] + bias[2])
+                change = torch.tanh(hidden[layer] * weight[3] + bias[3])
+                cell[layer] = cell[layer] * forget + ingate * change
+                x = hidden[layer] = outgate * torch.tanh(cell[layer])
+            predicted = x * ends[1] + ends[2]
+            normalised = predicted - torch.log(2 + torch.sum(torch.exp(predicted)))
+            total = total + torch.sum(sequence[t + 1] * normalised)
+        return -total / ((sequence.shape[0] - 1) * sequence.shape[1])
+
+    return torch_code.gradient(loss, WRT)

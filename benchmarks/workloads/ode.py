@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from .. import native_code
+from .. import native_code, torch_code
 
 WRT = (0,)
 SIZES = {"tiny": (4, 3), "n1000 s100": (1_000, 100), "n10000 s100": (10_000, 100)}
@@ -153,3 +153,24 @@ def in_autograd() -> Callable[..., Any]:
         return y[-1]
 
     return autograd.grad(last)
+
+
+def in_torch() -> Callable[..., Any]:
+    import torch
+
+    def last(x: Any, steps: int) -> Any:
+        h = 2 / steps
+
+        def slope(y: Any) -> Any:
+            return torch.cat([x[:1], x[1:] * y[:-1]])
+
+        y = torch.zeros_like(x)
+        for _ in range(steps):
+            k1 = slope(y)
+            k2 = slope(y + h / 2 * k1)
+            k3 = slope(y + h / 2 * k2)
+            k4 = slope(y + h * k3)
+            y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        return y[-1]
+
+    return torch_code.gradient(last, WRT)

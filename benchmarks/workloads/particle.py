@@ -13,7 +13,7 @@ from typing import Any
 
 from numba import njit
 
-from .. import native_code
+from .. import native_code, torch_code
 
 WRT = (0,)
 SIZES = {"tiny": 0.1, "dt 1e-4": 1e-4}
@@ -75,3 +75,29 @@ def by_hand(w, dt):  # type: ignore[no-untyped-def]
 
 def in_cpp() -> Callable[..., Any]:
     return native_code.derivative("particle", ctypes.c_double)
+
+
+def in_jax() -> Callable[..., Any]:
+    """In forward mode, as reverse mode has no loops of unknown length."""
+    import jax
+
+    def end(w: Any, dt: Any) -> Any:
+        def step(z: Any) -> Any:
+            x, y, vx, vy = z
+            gx, gy = field(x, y, w)
+            return x + dt * vx, y + dt * vy, vx - dt * gx, vy - dt * gy
+
+        x, y, vx, vy = jax.lax.while_loop(lambda z: z[1] + dt * z[3] > 0, step, (0.0, 8.0, 0.75, 0.0))
+        return (x - y / vy * vx) ** 2
+
+    return jax.jit(jax.jacfwd(end))
+
+
+def in_autograd() -> Callable[..., Any]:
+    import autograd
+
+    return autograd.grad(program)
+
+
+def in_torch() -> Callable[..., Any]:
+    return torch_code.gradient(program, WRT)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
-from .. import native_code
+from .. import native_code, torch_code
 
 WRT = (0,)
 SIZES = {"tiny": 2, "100 starts": 100, "10,000 starts": 10_000}
@@ -134,3 +134,7 @@ def in_autograd() -> Callable[..., Any]:
     import autograd
 
     return autograd.grad(program)
+
+
+def in_torch() -> Callable[..., Any]:
+    return torch_code.gradient(program, WRT)
