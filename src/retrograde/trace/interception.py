@@ -7,9 +7,9 @@ once, whoever called it. Rejected: an ndarray subclass that poisons its buffer (
 user's source (does not reach what it calls). See docs/decisions.
 
 Most transforms read a few attributes of NumPy and none of `math`; to put a hundred functions in their places and back
-would cost more than their arithmetic. So a module only gets another class at first, which answers for the functions,
-and the functions themselves when it has been asked often (`_Module`). What our own code asks for in every operation it
-has bound by name (`from numpy import ndarray`).
+would cost more than their arithmetic. So a module only gets another class while a transform runs, whose properties
+answer for the functions (`_Module`), without a line of Python. The functions themselves take their places when
+somebody looks into the module's dictionary, or writes to it.
 """
 
 from __future__ import annotations
@@ -68,15 +68,11 @@ _replaced: list[tuple[dict[str, Any], dict[str, Any]]] = []
 class _Module:
     """The functions of one module that are replaced, prepared so that a transform costs two updates of a dictionary.
 
-    While few of its attributes have been read, the module is only of another class, which hands the stand-ins out.
-    That is one word in memory to write, where the names and functions in a dictionary are hundreds, and out of the
-    cache when arrays are large.
-
-    Attributes:
-        asked: how many attributes have been read in this transform.
+    At first the module is only of another class, whose properties hand the stand-ins out. That is one word in memory
+    to write, where the names and functions in a dictionary are hundreds, and out of the cache when arrays are large.
     """
 
-    __slots__ = ("asked", "before", "kind", "module", "names", "read", "table", "values")
+    __slots__ = ("before", "kind", "module", "names", "read", "table", "values")
 
     def __init__(self, module: ModuleType, table: Table) -> None:
         self.module = module
@@ -87,11 +83,10 @@ class _Module:
         # What stands in `names` unless somebody else has replaced it, too; and how that is seen.
         self.read = operator.itemgetter(*self.table, *self.table)  # (twice, so that it is a tuple of one name, too)
         self.values = self.read(names)
-        self.asked = 0
         self.kind = self._class()
 
     def replace(self) -> None:
-        """Replace the functions in the module itself, which is as fast as ever from now on."""
+        """Replace the functions in the module itself."""
         names = self.names
         before = self.before if self.read(names) == self.values else {name: names[name] for name in self.table}
         # Noted before it is done: an interrupt in between restores what is there anyway.
@@ -106,16 +101,11 @@ class _Module:
                 _set(self.module, "__class__", ModuleType)
 
     def _class(self) -> type[ModuleType]:
-        find, read = self.table.get, ModuleType.__getattribute__
-
         class Module(ModuleType):
-            def __getattribute__(module, name: str) -> Any:
-                self.asked += 1
-                if self.asked > _OFTEN or name == "__dict__":
-                    self.settle()
-                    return read(module, name)
-                function = find(name)
-                return read(module, name) if function is None else function
+            @property  # type: ignore[misc]
+            def __dict__(module) -> dict[str, Any]:  # type: ignore[override]
+                self.settle()
+                return self.names
 
             def __setattr__(module, name: str, value: Any) -> None:
                 self.settle()
@@ -129,12 +119,12 @@ class _Module:
                 return importlib.import_module, (module.__name__,)
 
         Module.__name__ = Module.__qualname__ = ModuleType.__name__
+        for name in self.table:
+            # A property is asked before the module's dictionary is; `get` is given the module for its default.
+            setattr(Module, name, property(functools.partial(self.table.get, name)))
         return Module
 
 
-# As many reads as cost less than to replace the functions of NumPy and to put them back. Each of them also makes Python
-# forget for a moment where in the module the attribute is, which loops over numbers feel.
-_OFTEN = 10
 # A finaliser may read an attribute while this is held.
 _settling = threading.RLock()
 
@@ -252,7 +242,6 @@ def install() -> None:
             else:
                 _replace_names(own.names, tuple(own.before))
         for switch in _modules:
-            switch.asked = 0
             if type(switch.module) is ModuleType:
                 _set(switch.module, "__class__", switch.kind)
             else:
