@@ -14,7 +14,7 @@ from retrograde.reverse.graph import nodes_behind
 from retrograde.reverse.loss import check_loss
 from retrograde.reverse.params import Grads, Params
 from retrograde.reverse.tape import Tape
-from retrograde.trace.handle import is_traced
+from retrograde.trace.handle import HANDLES, is_traced
 from retrograde.trace.recording import PARAMS
 from retrograde.trace.running import Native, integers_are_data, interruptible, is_integer, native_gradient
 from retrograde.trace.structure import Inputs, finished, flatten, is_variable, leaves_like, unflatten, zero_like
@@ -25,6 +25,9 @@ class WithGradient(NamedTuple):
 
     val: Any
     grad: Any
+
+
+_with_gradient = functools.partial(tuple.__new__, WithGradient)  # without a frame of Python's
 
 
 @interruptible
@@ -60,7 +63,7 @@ def withgradient(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """The value and the gradient of a real scalar function: `(val, grad)`, with `grad` as from `gradient`."""
     if not args:
         return functools.partial(withgradient, f, **kwargs)
-    return WithGradient(*value_and_gradient("withgradient", f, args, kwargs))
+    return _with_gradient(value_and_gradient("withgradient", f, args, kwargs))
 
 
 def value_and_gradient(
@@ -116,7 +119,7 @@ def _check_not_from_elsewhere(y: Any, params: Params) -> None:
 
 def _sweep_loss(tape: Tape, y: Any, links: list[Any]) -> tuple[Any, list[Any]]:
     """The value of a loss, which is known to be finite, and the cotangents of the leaves."""
-    if not tape.owns(y):
+    if type(y) not in HANDLES or y.level is not tape:
         return y, tape.sweep([], links, last=True)
     number = y.link[0]
     # A node holds its parents: without this the loss would keep the whole graph while it is swept.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograde.errors import LossError, ScalarError
-from retrograde.trace.handle import MAPPED, contents, plain
+from retrograde.trace.handle import HANDLES, MAPPED, Traced, contents, plain
 
 # What else can be done with an output that is no loss, for transforms of a function and for `back`.
 _WAYS = {
@@ -24,8 +24,11 @@ def check_loss(y: Any, name: str) -> None:
         ScalarError: `y` is not one real number.
         LossError: `y` is infinite or NaN.
     """
-    value = plain(y)
+    value = y.primal if type(y) is Traced else y
     kind = type(value)
+    if kind in HANDLES:
+        value = plain(value)
+        kind = type(value)
     if kind is not float and kind is not np.float64:
         _check_scalar(value, name)
     if kind in MAPPED:

@@ -53,7 +53,10 @@ def sweep(nodes: list[Node], start: Callable[[], Cotangents], leaves: list[int],
 
 def _has_other_products(nodes: list[Node]) -> bool:
     """Whether a careful sweep would do anything else: there are nodes that do not look after zeros themselves."""
-    return any(node[1].careful is not node[1].pull for node in nodes)
+    for node in nodes:  # noqa: SIM110  (a generator costs more than the question)
+        if node[1].careful is not node[1].pull:
+            return True
+    return False
 
 
 def sweep_and_free(nodes: list[Node], cotangents: Cotangents, finite: set[int] | None = None) -> Cotangents:
@@ -117,9 +120,7 @@ def _shows_nan(x_bar: Any) -> bool:
     """Whether there is a NaN in what arrived at a leaf."""
     if type(x_bar) is Accumulator:
         x_bar = x_bar.value
-    if x_bar is None:
-        return False
-    return shows_nan(x_bar) if type(x_bar) in HANDLES else bool(np.isnan(x_bar).any())
+    return x_bar is not None and shows_nan(x_bar)
 
 
 # --- the tape ------------------------------------------------------------------------------------------------------
@@ -209,4 +210,7 @@ class Tape(RecordingLevel):
                 self.nodes.clear()
         if self.hooks:
             tell_unreached(self.hooks, cotangents)
-        return [None if link is None else result(cotangents, link[0]) for link in links]
+        bars = []
+        for link in links:
+            bars.append(None if link is None else _taken(cotangents, link[0], as_accumulator=False))
+        return bars

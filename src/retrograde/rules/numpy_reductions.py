@@ -23,9 +23,9 @@ _MASK = np.array([[True, False, True], [False, True, True]])
 
 def spread(y_bar: Any, shape: tuple[int, ...], axis: Any = None, keepdims: Any = False) -> Any:
     """View what a reduction of `shape` over `axis` has left at that shape, without a copy."""
-    if type(y_bar) is np.float64:
+    if type(y_bar) is float or type(y_bar) is np.float64:
         # np.broadcast_to in an eighth of its time, for the cotangent of a loss. A scalar's buffer is read-only.
-        return np.ndarray(shape, y_bar.dtype, y_bar, 0, (0,) * len(shape))
+        return np.ndarray(shape, np.float64, np.float64(y_bar), 0, (0,) * len(shape))
     # NumPy lets what has no axes be reduced over the first or the last.
     return _at_shape(kept(y_bar, axis, keepdims), shape) if shape else y_bar
 
@@ -128,7 +128,8 @@ def sum_pullback(
     shape = a.shape if type(a) is np.ndarray else np.shape(a)
 
     def pull_sum(y_bar: Any) -> Any:
-        return (masked(spread(y_bar, shape, axis, keepdims), where),)
+        a_bar = spread(y_bar, shape, axis, keepdims)
+        return (a_bar if where is True else masked(a_bar, where),)
 
     return pull_sum
 

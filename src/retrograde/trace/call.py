@@ -96,6 +96,13 @@ class Operand(NamedTuple):
     traced: Traced
 
 
+# `Operand(slot, path, traced)`, without a frame of Python's: where large arrays have emptied the caches, each that an
+# operation needs costs a µs or two, and so does a comprehension (benchmarks/rule_speed.py).
+_operand = functools.partial(tuple.__new__, Operand)
+_like = functools.partial(tuple.__new__, Like)
+_targets = functools.partial(tuple.__new__, Targets)
+
+
 def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`rule.function(*args, **kwargs)`, where the rule takes the function's own arguments."""
     given = args
@@ -108,7 +115,13 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
     if not positions:
         # np.where(condition): the call has no differentiable argument at all.
         return undecided(rule.function(*map(plain_tree, args), **kwargs), given)
-    found = _operands(args, positions)
+    found: list[Operand] = []
+    for slot, i in enumerate(positions):
+        arg = args[i]
+        if type(arg) in HANDLES:
+            found.append(_operand((slot, (), arg)))
+        elif isinstance(arg, list | tuple):
+            found += [_operand((slot, path, x)) for path, x in _traced(arg)]
     if not found:
         # A traced value stands where no derivative can be taken; normalised let only integers and masks pass.
         return undecided(rule.function(*args, **kwargs), given)
@@ -122,16 +135,19 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
     if level.maps:
         return level.map(rule.function, args, kwargs)
     primals = list(args)
-    keep = functools.partial(kept, level=level)
     if len(active) != len(args) or active[0].path or active[-1].path:
-        # Of differentiable arguments linear rules keep no values; masks, indices and counts are kept by every rule.
-        of_operand = snapshot if type(rule) is Linear else keep
-        replaced = [positions[operand.slot] for operand in active if not operand.path]
-        primals = [
-            arg if i in replaced else _kept_tree(of_operand if i in positions else keep, arg)
-            for i, arg in enumerate(args)
-        ]
+        for i, arg in enumerate(args):
+            kind = type(arg)
+            if kind in ATOMS or (kind in HANDLES and i in positions and arg.level is level):
+                continue
+            # Of differentiable arguments linear rules keep no values; masks, indices and counts are kept by every rule.
+            is_linear = type(rule) is Linear and i in positions
+            if kind is not ndarray:
+                primals[i] = _kept_tree(snapshot if is_linear else functools.partial(kept, level=level), arg)
+            elif not is_linear:
+                primals[i] = kept(arg, level)
     if kwargs and not ATOMS.issuperset(map(type, kwargs.values())):
+        keep = functools.partial(kept, level=level)
         kwargs = {name: _kept_tree(keep, value) for name, value in kwargs.items()}
     for operand in active:
         i = positions[operand.slot]
@@ -161,18 +177,6 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
         if views is not None:
             return views
     return level.apply(binding, active)
-
-
-def _operands(args: tuple[Any, ...], positions: tuple[int, ...]) -> list[Operand]:
-    """The traced values among the differentiable arguments."""
-    found = []
-    for slot, i in enumerate(positions):
-        arg = args[i]
-        if type(arg) in HANDLES:
-            found.append(Operand(slot, (), arg))
-        elif isinstance(arg, list | tuple):
-            found += [Operand(slot, path, x) for path, x in _traced(arg)]
-    return found
 
 
 def _check_not_cut(rule: WithArguments, y: Any, active: list[Operand]) -> None:
@@ -286,10 +290,10 @@ class Binding:
         # The tangent, where the function was computed together with that.
         self.pushed_with_y = pushed_with_y
 
-    def pull(self, slots: set[int]) -> Callable[[Any], tuple[Any, ...]]:
+    def pull(self, active: list[Operand]) -> Callable[[Any], tuple[Any, ...]]:
         """`pull(y_bar)` → one cotangent (or a function that computes it) for each differentiable argument.
 
-        Keeps alive only what the formulas of the wanted `slots` need.
+        Keeps alive only what the formulas of the `active` operands need.
         """
         rule, kwargs = self.rule, self.kwargs
         if self.made_with_y is not None:
@@ -299,17 +303,23 @@ class Binding:
         assert isinstance(rule, Linear)
         each_by_itself = isinstance(rule, Multilinear)
         formulas: list[Any] = [None] * len(self.positions)
-        for slot in slots:
+        for operand in active:
+            slot = operand[0]
+            if formulas[slot] is not None:
+                continue  # another member of the same list
             args = list(self.args)
             for other, i in enumerate(self.positions):
                 if other == slot or not each_by_itself:
-                    args[i] = _like_tree(args[i])
-            formulas[slot] = rule.adjoints[slot], tuple(args)
+                    arg = args[i]
+                    is_float = type(arg) is ndarray and arg.dtype.kind == "f"
+                    args[i] = _like((arg.shape, arg.dtype)) if is_float else _like_tree(arg)
+            formulas[slot] = rule.adjoints[slot], args
 
         def linear_pull(y_bar: Any) -> tuple[Any, ...]:
-            return tuple(
-                [None if formula is None else formula[0](y_bar, *formula[1], **kwargs) for formula in formulas]
-            )
+            bars: list[Any] = []
+            for formula in formulas:
+                bars.append(None if formula is None else formula[0](y_bar, *formula[1], **kwargs))
+            return tuple(bars)
 
         return linear_pull
 
@@ -373,9 +383,14 @@ class Binding:
 
     def targets(self, active: list[Operand]) -> Targets:
         """Where the cotangent of each operand stands in what `pull` returns."""
-        places = tuple([(o.slot, o.path, like_of(o.traced.primal)) for o in active])
+        places = []
+        for slot, path, traced in active:
+            primal = traced.primal
+            is_float = type(primal) is ndarray and primal.dtype.kind == "f"
+            places.append((slot, path, (primal.shape, primal.dtype) if is_float else like_of(primal)))
         given, allowed = len(self.positions), self.rule.args
-        return Targets(self.rule.label, (given,) if isinstance(allowed, slice) else (given, len(allowed)), places)
+        counts = (given,) if isinstance(allowed, slice) else (given, len(allowed))
+        return _targets((self.rule.label, counts, tuple(places)))  # type: ignore[arg-type]
 
 
 # --- nested sequences of arguments ---------------------------------------------------------------------------------

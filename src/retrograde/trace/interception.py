@@ -214,12 +214,11 @@ _is_waiting = False
 
 
 def _look_around() -> None:
-    """Take notice of modules that are new. Nearly all transforms find none."""
+    """Take notice of modules that are new."""
     global _is_waiting
-    if _is_waiting or early_bound.looked_at != (len(sys.modules), next(reversed(sys.modules.values()))):
-        _is_waiting = _notice_scipy()
-        if options.intercept:
-            early_bound.look(STAND_INS)
+    _is_waiting = _notice_scipy()
+    if options.intercept:
+        early_bound.look(STAND_INS)
 
 
 def install() -> None:
@@ -333,7 +332,8 @@ def _let_numba_compile() -> None:
 
 def traceable(f: Callable[..., Any]) -> Callable[..., Any]:
     """`f`, or what stands for it while a transform runs (`gradient(math.sin, x)`)."""
-    _look_around()
+    if _is_waiting or early_bound.looked_at != (len(sys.modules), next(reversed(sys.modules.values()))):
+        _look_around()  # nearly all transforms find nothing new
     return STAND_INS.get(id(f), f) if options.intercept else f
 
 

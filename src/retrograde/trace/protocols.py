@@ -123,10 +123,15 @@ def _plainly(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 def array_function(self: Traced, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A NumPy function that is not a ufunc."""
-    y = written(function, args, kwargs)
-    if y is not NOTHING_WRITTEN:
-        return y
-    return made(function, call(function, args, kwargs)) if function in _MAKERS else _call(self, function, args, kwargs)
+    if function in WRITERS or "out" in kwargs or len(args) > 2:
+        y = written(function, args, kwargs)
+        if y is not NOTHING_WRITTEN:
+            return y
+    if function in _MAKERS:
+        return made(function, call(function, args, kwargs))
+    if self.level is CONSTANT or function not in RULES:
+        return _call(self, function, args, kwargs)
+    return call(function, args, kwargs)
 
 
 def _call(self: Traced, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

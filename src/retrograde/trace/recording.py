@@ -43,11 +43,14 @@ class RecordingLevel(Level):
         return make(y, node, self)
 
     def apply(self, binding: Binding, active: list[Operand]) -> Any:
-        links = [operand.traced.link for operand in active]
+        if len(active) == 1:
+            links = [active[0].traced.link]
+        else:
+            links = [operand.traced.link for operand in active]
         aside = None if self.quick else set_aside(self, links)
         if aside is not None:
             return aside(binding.y)
-        pull = binding.pull({operand.slot for operand in active})
+        pull = binding.pull(active)
         repeatable = getattr(binding.rule, "repeatable", True)
         if not repeatable and self is not PARAMS:
             self.repeatable = False

@@ -29,6 +29,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+_new_context = functools.partial(tuple.__new__, Context)  # without a frame of Python's
+
+
 def run(level: Level, work: Callable[[], Any], f: Callable[..., Any], leaves: dict[int, Traced] | None = None) -> Any:
     """`work()`, which calls the user's `f`, while `level` is running.
 
@@ -37,7 +40,7 @@ def run(level: Level, work: Callable[[], Any], f: Callable[..., Any], leaves: di
     """
     context = CONTEXT.get()
     running, ignored, suspended, known = context
-    inside = Context((*running, level), ignored, suspended, known | leaves if leaves else known)
+    inside = _new_context(((*running, level), ignored, suspended, known | leaves if leaves else known))
     try:
         CONTEXT.set(inside)
         begin(level)

@@ -19,7 +19,7 @@ import optree
 from numpy import ndarray
 
 from retrograde.errors import InputError, SeedError
-from retrograde.trace.handle import HANDLES, Traced, is_traced, like_of, plain, shape_of
+from retrograde.trace.handle import FLOAT64, HANDLES, Traced, is_traced, like_of, plain, shape_of
 from retrograde.trace.ops import has_own_memory
 
 NAMESPACE = "retrograde"
@@ -213,7 +213,8 @@ class Inputs:
         collected = []
         start = 0
         for count, structure in self.structures:
-            collected.append(unflatten(structure, results[start : start + count]))
+            part = results[start] if structure is None else unflatten(structure, results[start : start + count])
+            collected.append(part)
             start += count
         return tuple(collected)
 
@@ -252,9 +253,10 @@ def finished(x_bar: Any, primal: Any) -> Any:
     if type(x_bar) in HANDLES:
         is_number = isinstance(plain(primal), np.ndarray) and not isinstance(plain(x_bar), np.ndarray)
         return np.copy(x_bar) if is_number else x_bar  # np.reshape leaves a number of NumPy's a number
-    primal = plain(primal)
+    if type(primal) is not ndarray:
+        primal = plain(primal)
     if isinstance(primal, ndarray):
-        dtype = like_of(primal)[1]
+        dtype = primal.dtype if primal.dtype.kind in "fc" else FLOAT64
         is_held = type(x_bar) is not ndarray or getrefcount(x_bar) > _HELD_BY_CALLER
         if not is_held and x_bar.dtype == dtype and has_own_memory(x_bar) and _is_whole(x_bar):
             return x_bar
