@@ -190,6 +190,11 @@ def sech_square_of_any(y: Any, x: Any) -> Any:
 
 def _with_tail(slope: Any, x: Any) -> Any:
     if type(slope) is np.ndarray and type(x) is np.ndarray and slope.ndim and slope.shape == x.shape:
+        if slope.dtype == np.float64 == x.dtype and slope.flags.c_contiguous:
+            places = (slope < _TAIL).reshape(-1).nonzero()[0]
+            if places.size:
+                slope.reshape(-1)[places] = _sech_square_in_tail(x.take(places))
+            return slope
         tail = np.nonzero((slope if slope.dtype.kind == "f" else np.abs(slope)) < _TAIL)
         if tail[0].size:
             slope[tail] = _sech_square_in_tail(x[tail])
@@ -205,10 +210,19 @@ composed(
     sech_square_of_any, lambda y, x: _with_tail(1 - y * y, x), at=[call(real(-0.9, 0.9, 3), np.array([-0.3, 0.5, 1.2]))]
 )
 
-_TAIL = 0.02
+# Up to here 1 - y² is right to 6e-15 of it. Each place where it is computed again costs as much as 30 where it is not.
+_TAIL = 0.01
 
 
 def _sech_square_in_tail(x: Any) -> Any:
+    if type(x) is np.ndarray and x.dtype == np.float64:
+        e = np.abs(x)
+        e *= -2.0
+        np.exp(e, out=e)
+        square = 1 + e
+        square *= square
+        e *= 4
+        return np.divide(e, square, out=e)
     e = np.exp(np.where(np.real(x) > 0, -2.0, 2.0) * x)
     return 4 * e / ((1 + e) * (1 + e))
 
