@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from numpy import ndarray
+from numpy import float64, ndarray
 
 
 def dispatched(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -22,10 +22,16 @@ def dispatched(function: Callable[..., Any]) -> Callable[..., Any]:
     return public
 
 
+_PLAIN = frozenset({ndarray, float, int, str, slice, type(None), float64})
+
+
 def _owner(args: tuple[Any, ...]) -> Any:
     """The argument (or entry of a key) that takes a call over: of several the one with the highest priority."""
     owner: Any = None
     for x in args:
+        kind = type(x)
+        if kind in _PLAIN or (kind is tuple and _PLAIN.issuperset(map(type, x))):
+            continue
         # A subclass of ndarray inherits the protocol, which would call us again.
         if issubclass(type(x), ndarray):
             continue

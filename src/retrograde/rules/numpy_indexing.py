@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy import zeros
 
 from retrograde.rules.dispatching import dispatched
 from retrograde.rules.points import call, complex_, real
@@ -29,7 +30,7 @@ def scatter(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
         (key,) = key
     if len(shape) == 1 and type(key) is np.ndarray and key.dtype.kind == "i" and _is_counted(values, key):
         return np.bincount(key.reshape(-1), values.reshape(-1), shape[0])
-    z = np.zeros(shape, np.result_type(values))
+    z = zeros(shape, values.dtype if type(values) is np.ndarray else np.result_type(values))
     if may_repeat(key):
         add_at(z, key, values)
     else:
@@ -72,9 +73,14 @@ def add_at(z: np.ndarray[Any, Any], key: Any, values: Any) -> None:
 
 def may_repeat(key: Any) -> bool:
     """Whether the key may name a place twice: slices and integers cannot, and nor can masks."""
+    if type(key) is slice or (type(key) is tuple and _SLICES.issuperset(map(type, key))):
+        return False
     if type(key) is not tuple:
         return not _is_distinct(key)
     return not all(map(_is_distinct, key))
+
+
+_SLICES = frozenset({int, slice})
 
 
 def _is_distinct(entry: Any) -> bool:

@@ -45,22 +45,24 @@ def pad_body(
         "stat_length": stat_length,
         "reflect_type": reflect_type,
     }
-    option = _checked_option(mode, {name for name, value in given.items() if value is not None})
+    option = _checked_option(mode, given)
     value = given[option] if option else None
-    widths = _widths(pad_width, np.ndim(array))
+    shape = array.shape if hasattr(array, "shape") else np.shape(array)
+    ndim = len(shape)
+    widths = _widths(pad_width, ndim)
     if value is None and mode in ("constant", "linear_ramp"):
         value = 0
     if mode == "empty" or (mode == "constant" and type(value) in (int, float) and value == 0):
-        return _surrounded_by_zeros(array, widths)
+        return _surrounded_by_zeros(array, shape, widths)
     if mode != "constant":
-        _check_not_empty(np.shape(array), widths)
+        _check_not_empty(shape, widths)
     if mode in ("constant", "linear_ramp"):
-        values = _pairs(value, np.ndim(array))
+        values = _pairs(value, ndim)
         pad_axis = _pad_with_constants if mode == "constant" else _pad_with_ramps
         for axis, width in enumerate(widths):
             array = pad_axis(array, axis, width, values[axis])
     elif mode in _STATISTICS:
-        lengths = _pairs(value, np.ndim(array))
+        lengths = _pairs(value, ndim)
         for axis, width in enumerate(widths):
             array = _pad_with_statistic(array, axis, width, lengths[axis], _STATISTICS[mode])
     elif mode == "edge":
@@ -75,8 +77,8 @@ def pad_body(
 # --- arguments -------------------------------------------------------------------------------------------------------
 
 
-def _checked_option(mode: Any, given: set[str]) -> str | None:
-    """The name of the option that the mode takes."""
+def _checked_option(mode: Any, options: dict[str, Any]) -> str | None:
+    """The name of the option that the mode takes; the others must be None."""
     if callable(mode):
         raise UnsupportedArgumentError(
             f"np.pad with mode={getattr(mode, '__name__', mode)!r}: a function that writes into the padded array in "
@@ -87,8 +89,12 @@ def _checked_option(mode: Any, given: set[str]) -> str | None:
     if mode not in _OPTIONS:
         raise ValueError(f"mode '{mode}' is not supported")
     option = _OPTIONS[mode]
-    if given - {option}:
-        raise ValueError(f"unsupported keyword arguments for mode '{mode}': {given - {option}}")
+    given = set()
+    for name, value in options.items():
+        if value is not None and name != option:
+            given.add(name)
+    if given:
+        raise ValueError(f"unsupported keyword arguments for mode '{mode}': {given}")
     return option
 
 
@@ -139,11 +145,13 @@ def _check_not_empty(shape: tuple[int, ...], widths: list[tuple[int, int]]) -> N
 # --- modes -----------------------------------------------------------------------------------------------------------
 
 
-def _surrounded_by_zeros(array: Any, widths: list[tuple[int, int]]) -> Any:
+def _surrounded_by_zeros(array: Any, shape: tuple[int, ...], widths: list[tuple[int, int]]) -> Any:
     """Also for mode "empty", whose padding is undefined."""
-    shape = np.shape(array)
-    key = tuple(slice(before, before + n) for n, (before, _) in zip(shape, widths, strict=True))
-    return scatter(array, key, tuple(n + before + after for n, (before, after) in zip(shape, widths, strict=True)))
+    key, padded = [], []
+    for n, (before, after) in zip(shape, widths, strict=True):
+        key.append(slice(before, before + n))
+        padded.append(before + n + after)
+    return scatter(array, tuple(key), tuple(padded))
 
 
 def _slice(array: Any, axis: int, start: int, stop: int) -> Any:

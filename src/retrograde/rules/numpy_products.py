@@ -252,11 +252,15 @@ def vdot_adjoint_b(y_bar: Any, a: Any, b: Like) -> Any:
 
 def outer_adjoint_a(y_bar: Any, a: Like, b: Any) -> Any:
     """y (n, m) of all elements of a and of b."""
-    return np.reshape(matmul(y_bar, conj(np.ravel(b))), a.shape)
+    return reshaped(matmul(y_bar, conj(_flat(b))), a.shape)
 
 
 def outer_adjoint_b(y_bar: Any, a: Any, b: Like) -> Any:
-    return np.reshape(matmul(np.swapaxes(y_bar, 0, 1), conj(np.ravel(a))), b.shape)
+    return reshaped(matmul(y_bar.T, conj(_flat(a))), b.shape)
+
+
+def _flat(x: Any) -> Any:
+    return x if type(x) is np.ndarray and x.ndim == 1 else np.ravel(x)
 
 
 def multiply_outer_adjoint_a(y_bar: Any, A: Like, B: Any) -> Any:

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy import zeros
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.points import call, complex_, distinct, real
-from retrograde.rules.products import conj, everything, somewhere, times
+from retrograde.rules.products import conj, everything, has_nan, times
 from retrograde.rules.table import Like, composed, general, linear
 
 _MASK = np.array([[True, False, True], [False, True, True]])
@@ -52,7 +53,7 @@ def kept(y: Any, axis: Any, keepdims: Any = False) -> Any:
 
 def over(a: Any, axis: Any) -> Any:
     """The axis of a reduction of `a`: NumPy lets a 0-d array be reduced over axis 0 and -1, as over all it has."""
-    return axis if np.ndim(a) else None
+    return axis if (a.ndim if type(a) is np.ndarray else np.ndim(a)) else None
 
 
 def split_axes(ndim: int, axis: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -326,13 +327,13 @@ def _put_at(mask: np.ndarray[Any, Any], bar: Any, axis: Any) -> Any:
         places = np.flatnonzero(mask)
         values = np.broadcast_to(bar, mask.shape)[np.unravel_index(places, mask.shape)]
         return np.reshape(scatter(values, places, (mask.size,)), mask.shape)
-    x_bar = np.zeros(mask.shape, np.result_type(bar))
+    x_bar = zeros(mask.shape, bar.dtype if type(bar) is np.ndarray else np.result_type(bar))
     if axis is None:
         place = np.argmax(mask)
         x_bar.reshape(-1)[place : place + 1] = np.reshape(bar, -1)
     elif axes[0] in (-1, mask.ndim - 1):
         # One in each row, so that they come in the order of the results.
-        x_bar.reshape(-1)[np.flatnonzero(mask)] = bar.reshape(-1)
+        x_bar.reshape(-1)[mask.reshape(-1).nonzero()[0]] = bar.reshape(-1)
     else:
         np.put_along_axis(x_bar, np.argmax(mask, axis=axes[0], keepdims=True), bar, axes[0])
     return x_bar
@@ -355,9 +356,12 @@ def _ties(y: Any, a: Any, axis: Any, initial: Any, where: Any) -> tuple[Any, Any
     tied = a == y
     if where is not True:
         tied = tied & where
-    if initial is None and not somewhere(y != y):
+    if initial is None and not has_nan(y):
         # Each result has its element, but for a NaN.
-        number, results = int(np.count_nonzero(everything(tied))), np.size(everything(y))
+        if type(tied) is np.ndarray and type(y) is np.ndarray:
+            number, results = int(np.count_nonzero(tied)), y.size
+        else:
+            number, results = int(np.count_nonzero(everything(tied))), np.size(everything(y))
         if number == results:
             return tied, ONE_EACH  # so none has two: the usual case
         if results == 1:

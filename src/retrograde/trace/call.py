@@ -29,7 +29,7 @@ from retrograde.rules.table import (
     NoGradient,
     WithArguments,
 )
-from retrograde.trace.call_arguments import ATOMS, INTEGER, known_keywords, normalised, positions_of
+from retrograde.trace.call_arguments import ATOMS, PARTS, known_keywords, normalised, positions_of
 from retrograde.trace.elementwise_ops import elementwise_op, residuals
 from retrograde.trace.handle import HANDLES, VIEWS, Traced, like_of
 from retrograde.trace.layout import laid_out
@@ -142,6 +142,8 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
                 continue
             # Of differentiable arguments linear rules keep no values; masks, indices and counts are kept by every rule.
             is_linear = type(rule) is Linear and i in positions
+            if kind is tuple and PARTS.issuperset(map(type, arg)):
+                continue
             if kind is not ndarray:
                 primals[i] = _kept_tree(snapshot if is_linear else functools.partial(kept, level=level), arg)
             elif not is_linear:
@@ -385,7 +387,7 @@ class Binding:
         """Where the cotangent of each operand stands in what `pull` returns."""
         places = []
         for slot, path, traced in active:
-            primal = traced.primal
+            primal = traced.primal if path else self.args[self.positions[slot]]
             is_float = type(primal) is ndarray and primal.dtype.kind == "f"
             places.append((slot, path, (primal.shape, primal.dtype) if is_float else like_of(primal)))
         given, allowed = len(self.positions), self.rule.args
@@ -436,7 +438,7 @@ def _kept_tree(keep: Callable[[Any], Any], tree: Any) -> Any:
     kind = type(tree)
     if kind is ndarray or kind in HANDLES:
         return keep(tree)
-    if kind in ATOMS or (kind is tuple and INTEGER.issuperset(map(type, tree))):
+    if kind in ATOMS or (kind is tuple and PARTS.issuperset(map(type, tree))):
         return tree
     if isinstance(tree, list | tuple):
         return rebuilt(tree, [_kept_tree(keep, item) for item in tree])

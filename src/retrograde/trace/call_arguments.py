@@ -32,8 +32,10 @@ def normalised(
         if (len(args), *kwargs) == form and not rule.takes_all:
             rule.usual_forms.add(form)
     positions = positions_of(rule, args)
-    if len(positions) < len(args):
-        args = tuple([arg if i in positions else _constant(rule, i, arg) for i, arg in enumerate(args)])
+    for i, arg in enumerate(args):
+        if type(arg) not in _SIMPLE and i not in positions:
+            args = tuple([arg if i in positions else _constant(rule, i, arg) for i, arg in enumerate(args)])
+            break
     if kwargs and not ATOMS.issuperset(map(type, kwargs.values())):
         kwargs = {name: _constant(rule, name, value) for name, value in kwargs.items()}
     return args, kwargs, positions
@@ -73,13 +75,13 @@ _CONDITIONS = frozenset({"condition", "condlist"})
 
 ATOMS = frozenset({int, float, bool, str, type(None), np.dtype, np.float64})
 _SIMPLE = frozenset({int, float, bool, str, type(None), np.ndarray, np.float64})
-INTEGER = frozenset({int})  # of which a shape or several axes are a tuple
+PARTS = frozenset({int, slice})  # of which a shape, several axes or most indices are a tuple
 
 
 def _constant(rule: WithArguments, name: int | str, value: Any) -> Any:
     """An argument without a derivative; a traced integer in it is taken for its value."""
     kind = type(value)
-    if kind in _SIMPLE or (kind is tuple and INTEGER.issuperset(map(type, value))):
+    if kind in _SIMPLE or (kind is tuple and PARTS.issuperset(map(type, value))):
         return value
     if kind in HANDLES:
         traced, value = value, plain(value)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from retrograde.trace.handle import example_of
+from retrograde.trace.handle import Traced, example_of
 from retrograde.trace.structure import plain_tree
 from retrograde.trace.views import shares_memory
 
@@ -25,6 +25,16 @@ def laid_out(y: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs
     an order is asked for. Functions that call others are not called a second time. What the body has made a view of an
     argument stays one.
     """
+    if kwargs.get("order") is None:
+        for x in (y, *args, *kwargs.values()):
+            value = x.primal if type(x) is Traced else x
+            if type(value) is ndarray:
+                if not value.flags.c_contiguous:
+                    break
+            elif type(value) not in _WITHOUT_ORDER:
+                break
+        else:
+            return y
     given = _leaves([*args, *kwargs.values()])
     if kwargs.get("order") is None and not any(map(_is_in_other_order, (*_leaves([y]), *given))):
         return y
@@ -38,6 +48,9 @@ def laid_out(y: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs
         parts = map(like, y, model)
         return type(y)(*parts) if hasattr(y, "_fields") else tuple(parts)
     return like(y, model)
+
+
+_WITHOUT_ORDER = frozenset({int, float, bool, str, type(None), np.float64})
 
 
 def _asked_with(x: Any) -> Any:

@@ -294,7 +294,10 @@ def _taking_lists(
                 args = (*map(take, args[:count]), *(args[count:] if count else ()))
                 break
         if kwargs and count is None:
-            kwargs = {name: take(value) for name, value in kwargs.items()}
+            for value in kwargs.values():
+                if issubclass(type(value), _SEQUENCES):
+                    kwargs = {name: take(value) for name, value in kwargs.items()}
+                    break
         y = original(*args, **kwargs)
         if makes and type(y) is ndarray and y.base is None:
             return writable(y, sys._getframe(1), original.__name__)
