@@ -6,10 +6,11 @@ in NumPy. Each is the other's adjoint, so a derivative of any order of either is
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
-from numpy import zeros
+from numpy import empty, zeros
 
 from retrograde.rules.dispatching import dispatched
 from retrograde.rules.points import call, complex_, real
@@ -30,11 +31,48 @@ def scatter(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
         (key,) = key
     if len(shape) == 1 and type(key) is np.ndarray and key.dtype.kind == "i" and _is_counted(values, key):
         return np.bincount(key.reshape(-1), values.reshape(-1), shape[0])
-    z = zeros(shape, values.dtype if type(values) is np.ndarray else np.result_type(values))
+    dtype = values.dtype if type(values) is np.ndarray else np.result_type(values)
+    if type(values) is np.ndarray and values.size >= _LARGE and math.prod(shape) < 2 * values.size:
+        ranges = _ranges(key, shape)
+        if ranges is not None:
+            return _bordered(values, ranges, shape)
+    z = zeros(shape, dtype)
     if may_repeat(key):
         add_at(z, key, values)
     else:
         z[key] = values
+    return z
+
+
+_LARGE = 2**15  # elements
+
+
+def _ranges(key: Any, shape: tuple[int, ...]) -> list[tuple[int, int]] | None:
+    """From where to where a key of slices reaches along each axis; None for any other key."""
+    key = key if type(key) is tuple else (key,)
+    if len(key) > len(shape):
+        return None
+    ranges = []
+    for entry, n in zip(key, shape, strict=False):
+        if type(entry) is not slice:
+            return None
+        start, stop, step = entry.indices(n)
+        if step != 1:
+            return None
+        ranges.append((start, max(start, stop)))
+    return ranges
+
+
+def _bordered(values: Any, ranges: list[tuple[int, int]], shape: tuple[int, ...]) -> Any:
+    """An array with `values` inside of the ranges and zeros around them, without zeros that are written over."""
+    z = empty(shape, values.dtype)
+    z[tuple([slice(start, stop) for start, stop in ranges])] = values
+    for axis, (start, stop) in enumerate(ranges):
+        before = (slice(None),) * axis
+        if start:
+            z[(*before, slice(start))] = 0
+        if stop < shape[axis]:
+            z[(*before, slice(stop, None))] = 0
     return z
 
 

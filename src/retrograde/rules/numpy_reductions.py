@@ -16,7 +16,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.points import call, complex_, distinct, real
-from retrograde.rules.products import conj, everything, has_nan, times
+from retrograde.rules.products import at_shape, conj, everything, has_nan, times
 from retrograde.rules.table import Like, composed, general, linear
 
 _MASK = np.array([[True, False, True], [False, True, True]])
@@ -28,17 +28,7 @@ def spread(y_bar: Any, shape: tuple[int, ...], axis: Any = None, keepdims: Any =
         # np.broadcast_to in an eighth of its time, for the cotangent of a loss. A scalar's buffer is read-only.
         return np.ndarray(shape, np.float64, np.float64(y_bar), 0, (0,) * len(shape))
     # NumPy lets what has no axes be reduced over the first or the last.
-    return _at_shape(kept(y_bar, axis, keepdims), shape) if shape else y_bar
-
-
-def _at_shape(y: Any, shape: tuple[int, ...]) -> Any:
-    """`np.broadcast_to(y, shape)`, made at once where `y` lies in memory in order and has as many axes."""
-    if type(y) is not np.ndarray or y.ndim != len(shape) or not y.flags.c_contiguous or not y.size:
-        return np.broadcast_to(y, shape)
-    strides = [0 if n == 1 else stride for n, stride in zip(y.shape, y.strides, strict=True)]
-    view: Any = np.ndarray(shape, y.dtype, y, 0, strides)
-    view.flags.writeable = False
-    return view
+    return at_shape(kept(y_bar, axis, keepdims), shape) if shape else y_bar
 
 
 def kept(y: Any, axis: Any, keepdims: Any = False) -> Any:
@@ -111,6 +101,16 @@ def for_method(formula: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
+def of_array(ufunc: np.ufunc) -> Callable[..., Any]:
+    """`np.sum` and the like of a plain array: what it comes to when NumPy has looked at all that could be given."""
+    reduce = ufunc.reduce
+
+    def reduction(a: Any, axis: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
+        return reduce(a, axis, dtype, None, **kwargs)
+
+    return reduction
+
+
 # --- sum and mean ----------------------------------------------------------------------------------------------------
 #
 # A sum is `general`, not `linear`, since with `initial` it is only affine.
@@ -172,6 +172,7 @@ general(
     pushforward=sum_pushforward,
     at=[*_WHOLE, *_ALONG, call(real(-1, 1, 2, 3), axis=0, dtype=complex)],
     shows=True,
+    of_array=of_array(np.add),
 )
 general(np.add.reduce, pullback=for_method(sum_pullback), pushforward=for_method(sum_pushforward), at=_ALONG)
 
@@ -297,7 +298,13 @@ def is_normal(x: Any) -> bool:
 _PIECE = 2**15  # elements
 
 
-general(np.prod, pullback=prod_pullback, pushforward=prod_pushforward, at=[*_WHOLE, *_ALONG])
+general(
+    np.prod,
+    pullback=prod_pullback,
+    pushforward=prod_pushforward,
+    at=[*_WHOLE, *_ALONG],
+    of_array=of_array(np.multiply),
+)
 general(np.multiply.reduce, pullback=for_method(prod_pullback), pushforward=for_method(prod_pushforward), at=_ALONG)
 
 
@@ -393,9 +400,22 @@ _EXTREMES = [
 ]
 _EXTREME = [call(distinct(-1, 1, 2, 3)), call(distinct(-1, 1))]
 
-for _function in (np.max, np.amax, np.min, np.amin, np.nanmax, np.nanmin):
+for _function, _ufunc in (
+    (np.max, np.maximum),
+    (np.amax, np.maximum),
+    (np.min, np.minimum),
+    (np.amin, np.minimum),
+    (np.nanmax, None),
+    (np.nanmin, None),
+):
     # A NaN equals nothing, so that what the last two skip gets nothing.
-    general(_function, pullback=extreme_pullback, pushforward=extreme_pushforward, at=[*_EXTREME, *_EXTREMES])
+    general(
+        _function,
+        pullback=extreme_pullback,
+        pushforward=extreme_pushforward,
+        at=[*_EXTREME, *_EXTREMES],
+        of_array=of_array(_ufunc) if _ufunc else None,
+    )
 for _ufunc in (np.maximum, np.minimum, np.fmax, np.fmin):
     general(
         _ufunc.reduce,

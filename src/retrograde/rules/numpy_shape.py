@@ -13,7 +13,7 @@ from retrograde.errors import UnsupportedArgumentError
 from retrograde.rules.dispatching import dispatched
 from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.points import call, complex_, real
-from retrograde.rules.products import shape_of, transpose, unbroadcast
+from retrograde.rules.products import at_shape, shape_of, transpose, unbroadcast
 from retrograde.rules.table import Like, composed, general, linear, no_gradient
 
 Ints = int | Sequence[int]
@@ -334,6 +334,7 @@ linear(
         call(real(-1, 1), 3),
         call(real(-1, 1, 1, 2), (0, 2)),
     ],
+    of_array=at_shape,
 )
 composed(
     np.broadcast_arrays,

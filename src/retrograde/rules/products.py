@@ -130,12 +130,32 @@ def is_finite(x: Any) -> bool:
 
 def unbroadcast(x_bar: Any, shape: tuple[int, ...]) -> Any:
     """Sum a cotangent over the axes along which an argument of `shape` was broadcast."""
-    have = shape_of(x_bar)
+    have = x_bar.shape if type(x_bar) is ndarray else np.shape(x_bar)
     if have == shape:
         return x_bar
     extra = len(have) - len(shape)
-    axes = tuple(range(extra)) + tuple(extra + i for i, n in enumerate(shape) if n == 1 and have[extra + i] != 1)
-    return reshaped(np.sum(x_bar, axis=axes), shape)
+    axes = [*range(extra)]
+    for i, n in enumerate(shape):
+        if n == 1 and have[extra + i] != 1:
+            axes.append(extra + i)
+    return reshaped(np.sum(x_bar, axis=tuple(axes)), shape)
+
+
+def at_shape(x: Any, shape: Any) -> Any:
+    """`np.broadcast_to(x, shape)`, made at once where `x` lies in memory in order."""
+    if type(x) is not ndarray or type(shape) is not tuple or not x.flags.c_contiguous or not x.size:
+        return np.broadcast_to(x, shape)
+    extra = len(shape) - x.ndim
+    if extra < 0:
+        return np.broadcast_to(x, shape)  # which refuses it, as below
+    strides = [0] * extra
+    for n, stride, wanted in zip(x.shape, x.strides, shape[extra:], strict=True):
+        if n != 1 and n != wanted:
+            return np.broadcast_to(x, shape)
+        strides.append(0 if n == 1 else stride)
+    view: Any = ndarray(shape, x.dtype, x, 0, strides)
+    view.flags.writeable = False
+    return view
 
 
 def reshaped(x: Any, shape: tuple[int, ...]) -> Any:

@@ -204,6 +204,8 @@ class WithArguments(Rule):
     args: tuple[int, ...] | slice
     # Whether one finite number that comes of a call without a mask shows that all elements of `args` are finite.
     shows: bool = field(default=False, kw_only=True)
+    # The same function of a plain array, for which NumPy's own Python code goes a longer way.
+    of_array: Function | None = field(default=None, kw_only=True)
 
     @property
     def formula(self) -> Function:
@@ -380,10 +382,15 @@ def shared(first: Callable[..., Any], partial: Callable[..., Any]) -> Shared:
 
 
 def linear(
-    function: Function, *adjoints: Function, args: tuple[int, ...] = (0,), at: Sequence[Any], shows: bool = False
+    function: Function,
+    *adjoints: Function,
+    args: tuple[int, ...] = (0,),
+    at: Sequence[Any],
+    shows: bool = False,
+    of_array: Function | None = None,
 ) -> None:
     """Define the derivative of a function that is linear in `args` together (`np.where` in 1 and 2)."""
-    _add(Linear(function, args, adjoints, at=at, shows=shows))
+    _add(Linear(function, args, adjoints, at=at, shows=shows, of_array=of_array))
 
 
 def multilinear(
@@ -402,9 +409,10 @@ def general(
     args: tuple[int, ...] | slice = (0,),
     at: Sequence[Any],
     shows: bool = False,
+    of_array: Function | None = None,
 ) -> None:
     """Define the derivative of a function by its pullback and its pushforward."""
-    _add(General(function, args, pullback, pushforward, together, at=at, shows=shows))
+    _add(General(function, args, pullback, pushforward, together, at=at, shows=shows, of_array=of_array))
 
 
 def composed(function: Function, body: Function, *, at: Sequence[Any]) -> None:

@@ -35,7 +35,7 @@ from retrograde.trace.handle import HANDLES, VIEWS, Traced, like_of
 from retrograde.trace.layout import laid_out
 from retrograde.trace.level import Level
 from retrograde.trace.operators import GENERATED
-from retrograde.trace.ops import Targets, match
+from retrograde.trace.ops import match
 from retrograde.trace.structure import of_numpy, plain_tree, rebuilt
 from retrograde.trace.undecided import undecided
 from retrograde.trace.views import kept, shares_memory, snapshot, view_of
@@ -100,7 +100,6 @@ class Operand(NamedTuple):
 # operation needs costs a µs or two, and so does a comprehension (benchmarks/rule_speed.py).
 _operand = functools.partial(tuple.__new__, Operand)
 _like = functools.partial(tuple.__new__, Like)
-_targets = functools.partial(tuple.__new__, Targets)
 
 
 def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -134,6 +133,12 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
         active = [operand for operand in found if operand.traced.level is level]
     if level.maps:
         return level.map(rule.function, args, kwargs)
+    first = active[0].traced
+    if level.records:
+        for k, operand in enumerate(active):
+            view: Any = operand.traced
+            if type(view) in VIEWS:
+                active[k] = _operand((operand.slot, operand.path, view.latest()))
     primals = list(args)
     if len(active) != len(args) or active[0].path or active[-1].path:
         for i, arg in enumerate(args):
@@ -166,6 +171,8 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
         and (level.is_swept if rule.joins_all else level.records and type(primals[0]) is ndarray)
     ):
         y, pull = rule.together(*primals, **kwargs)
+    elif rule.of_array is not None and type(primals[0]) is ndarray:
+        y = rule.of_array(*primals, **kwargs)
     else:
         y = rule.function(*primals, **kwargs)
     kind = type(y)
@@ -175,7 +182,7 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
         _check_not_cut(rule, y, active)
     binding = Binding(rule, y, tuple(primals), kwargs, positions, pull, y_dot)
     if len(active) == 1 and kind is not float64 and not active[0].path:
-        views = _views(binding, active[0])
+        views = _views(binding, active[0], first)
         if views is not None:
             return views
     return level.apply(binding, active)
@@ -194,10 +201,13 @@ def _check_not_cut(rule: WithArguments, y: Any, active: list[Operand]) -> None:
         )
 
 
-def _views(binding: Binding, operand: Operand) -> Any:
-    """The views that a call gives of its one traced operand, or None if the result has memory of its own."""
+def _views(binding: Binding, operand: Operand, x: Any) -> Any:
+    """The views that a call gives of its one traced operand, or None if the result has memory of its own.
+
+    Args:
+        x: the value of which `operand` has the reading, if it is a view itself.
+    """
     y: Any = binding.y
-    x: Any = operand.traced
     if type(y) is float64:
         return None
     if isinstance(binding.rule, General) and not (binding.rule.repeatable and binding.rule.gives_views):
@@ -382,17 +392,6 @@ class Binding:
         if isinstance(self.y, tuple | list):
             return [match(dot, y) for dot, y in zip(y_dot, self.y, strict=True)]
         return match(y_dot, self.y)
-
-    def targets(self, active: list[Operand]) -> Targets:
-        """Where the cotangent of each operand stands in what `pull` returns."""
-        places = []
-        for slot, path, traced in active:
-            primal = traced.primal if path else self.args[self.positions[slot]]
-            is_float = type(primal) is ndarray and primal.dtype.kind == "f"
-            places.append((slot, path, (primal.shape, primal.dtype) if is_float else like_of(primal)))
-        given, allowed = len(self.positions), self.rule.args
-        counts = (given,) if isinstance(allowed, slice) else (given, len(allowed))
-        return _targets((self.rule.label, counts, tuple(places)))  # type: ignore[arg-type]
 
 
 # --- nested sequences of arguments ---------------------------------------------------------------------------------

@@ -21,7 +21,10 @@ def contains_traced(tree: Any) -> bool:
     kinds = set(map(type, tree))
     if not kinds.isdisjoint(HANDLES):
         return True
-    return any(issubclass(kind, (list, tuple)) for kind in kinds) and any(map(contains_traced, tree))
+    for kind in kinds:
+        if issubclass(kind, (list, tuple)):
+            return any(map(contains_traced, tree))
+    return False
 
 
 def array_of(tree: Any) -> Any:

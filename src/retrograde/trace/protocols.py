@@ -10,8 +10,8 @@ import numpy as np
 from numpy import ndarray
 
 from retrograde.errors import MissingRuleError, UnsupportedArgumentError
-from retrograde.rules.table import RULES, NoGradient
-from retrograde.trace.call import call, dispatch
+from retrograde.rules.table import RULES, WITH_KEYWORD, NoGradient, WithArguments
+from retrograde.trace.call import call, call_rule, dispatch
 from retrograde.trace.callers import calling_frame
 from retrograde.trace.constant import CONSTANT, of_constants, writable
 from retrograde.trace.elements import called_on_objects, takes_objects
@@ -129,9 +129,11 @@ def array_function(self: Traced, function: Any, types: Any, args: tuple[Any, ...
             return y
     if function in _MAKERS:
         return made(function, call(function, args, kwargs))
-    if self.level is CONSTANT or function not in RULES:
-        return _call(self, function, args, kwargs)
-    return call(function, args, kwargs)
+    if self.level is not CONSTANT and not (kwargs and function in WITH_KEYWORD):
+        rule = RULES.get(function)
+        if isinstance(rule, WithArguments):
+            return call_rule(rule, args, kwargs)  # as nearly all are
+    return _call(self, function, args, kwargs)
 
 
 def _call(self: Traced, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,10 +12,12 @@ from numpy import float64, ndarray
 
 from retrograde.errors import EndedError, user_location
 from retrograde.trace.call import Binding, Operand, distribute
-from retrograde.trace.handle import VIEWS, Traced, is_traced, make
+from retrograde.trace.handle import VIEWS, Traced, is_traced, like_of, make
 from retrograde.trace.level import Level, Node, Suspension, never_ends, set_aside, suspended
-from retrograde.trace.ops import LEAF, OUTPUT, general_op
+from retrograde.trace.ops import LEAF, OUTPUT, Targets, general_op
 from retrograde.trace.writing import NOWHERE
+
+_targets = functools.partial(tuple.__new__, Targets)  # without a frame of Python's
 
 
 class RecordingLevel(Level):
@@ -58,7 +61,14 @@ class RecordingLevel(Level):
         # Such a rule has three arguments before a mask.
         shows = binding.rule.shows and type(y) is float64 and len(binding.args) <= 3 and "where" not in binding.kwargs
         op = general_op(len(links), repeatable, shows)
-        node = (self.number(), op, *links, pull, binding.targets(active))
+        places = []
+        for slot, path, traced in active:
+            primal = traced.primal if path else binding.args[binding.positions[slot]]
+            is_float = type(primal) is ndarray and primal.dtype.kind == "f"
+            places.append((slot, path, (primal.shape, primal.dtype) if is_float else like_of(primal)))
+        given, allowed = len(binding.positions), binding.rule.args
+        counts = (given,) if isinstance(allowed, slice) else (given, len(allowed))
+        node = (self.number(), op, *links, pull, _targets((binding.rule.label, counts, tuple(places))))
         self.append(node)
         if self.lines is not None:
             self.lines[node[0]] = user_location()

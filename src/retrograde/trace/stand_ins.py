@@ -80,8 +80,10 @@ def _array(
     ndmin: int = 0,
     like: Any = None,
 ) -> Any:
-    object = _outside_ignore(object)
-    if not contains_traced(object):
+    is_plain = type(object) is ndarray
+    if not is_plain:
+        object = _outside_ignore(object)
+    if is_plain or not contains_traced(object):
         made = original(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, like=like)
         return writable(made, calling_frame("array"), "array") if made.base is None and made is not object else made
     x = _as_array(object, dtype)

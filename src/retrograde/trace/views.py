@@ -36,9 +36,7 @@ class View(Traced):
     read: Traced
     version: Any
 
-    @property
-    def level(self) -> Any:  # type: ignore[override]
-        return self.base.level
+    level = property(operator.attrgetter("base.level"))  # type: ignore[assignment]
 
     @property
     def primal(self) -> Any:  # type: ignore[override]
