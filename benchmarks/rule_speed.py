@@ -29,10 +29,10 @@ Later measured, and mended where it could be:
   pushed it out. Checking piece by piece, while each is in the cache, gains nothing. What a finite loss proves needs no
   check (docs/decisions/0004): `multiply` went from 1.5 to 1.2, `divide` from 1.4 to 1.1.
 - A Python function that is called costs 2 to 3 µs where arrays of 8 MB have emptied the caches, fifty times what it
-  costs in a loop: a row pays for their number, and a comprehension counts as one. `sum` made 93 such calls and makes 46,
-  `pad` 241 and 93. Half were not needed: attributes of NumPy that were answered for in Python, named tuples, values that
-  were kept and replaced at once, arguments that were brought into order in every call, NumPy's dispatchers and its own
-  Python code, asked for a shape or for what a plain array's sum comes to.
+  costs in a loop: a row pays for their number, and a comprehension counts as one. `sum` made 93 such calls and makes
+  46, `pad` 241 and 93. Half were not needed: attributes of NumPy that were answered for in Python, named tuples, values
+  that were kept and replaced at once, arguments that were brought into order in every call, NumPy's dispatchers and its
+  own Python code, asked for a shape or for what a plain array's sum comes to.
 - `x ** y` and `arctan2` made each cotangent for itself, and looked through it; both at once take two passes less each.
 - Signatures of composed functions were looked up in every call, and pulls of general rules made twice.
 - `max`, `maximum` and `clip` were compared with gradients by hand that gave the cotangent of what ties to one; these
@@ -43,8 +43,8 @@ Later measured, and mended where it could be:
 - `tanh`: a boolean index took 4 ms, the same with positions 0.4. `divide`: the second cotangent is made of the first,
   as by hand. `arctan2`, `maximum`: what two partials share was computed twice. `std`: four arrays where one does.
 - `tanh` again: predicted was that the tails could be looked for piece by piece, in the cache. That takes longer: of the
-  0.5 ms that they cost, half goes by their number (finding a place, 32 ns each), and the calls for many pieces add up to
-  the rest. They are fewer now, and their formula has half as many passes.
+  0.5 ms that they cost, half goes by their number (finding a place, 32 ns each), and the calls for many pieces add up
+  to the rest. They are fewer now, and their formula has half as many passes.
 - Where an array is read but for its borders, zeros are written to the borders alone.
 
 What remains above the target is below the table, with its reason where there is one. Rows of half a millisecond pay for

@@ -124,7 +124,9 @@ def _shows_nan(x_bar: Any) -> bool:
     """Whether there is a NaN in what arrived at a leaf."""
     if type(x_bar) is Accumulator:
         x_bar = x_bar.value
-    return x_bar is not None and shows_nan(x_bar)
+    if x_bar is None or type(x_bar) is float:
+        return x_bar != x_bar
+    return shows_nan(x_bar) if type(x_bar) in HANDLES else bool(np.logical_or.reduce(np.isnan(x_bar), axis=None))
 
 
 # --- the tape ------------------------------------------------------------------------------------------------------
