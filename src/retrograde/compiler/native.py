@@ -27,7 +27,7 @@ from retrograde.trace import level as levels
 from retrograde.trace.interception import originals
 
 if TYPE_CHECKING:
-    from retrograde.compiler.machine.text import Kernel
+    from retrograde.compiler.machine.written import Kernel
 
 
 def numba() -> Any:

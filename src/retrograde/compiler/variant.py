@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from retrograde.compiler.derivatives import Derivative, Role
     from retrograde.compiler.examples import Loop, Weights
     from retrograde.compiler.lower.function import Lowered
-    from retrograde.compiler.machine.text import Kernel
+    from retrograde.compiler.machine.written import Kernel
     from retrograde.compiler.options import Options
     from retrograde.compiler.parameters import Call
 

@@ -7,5 +7,5 @@ memory.py    arrays: elements, parts, allocation               abreast.py      l
 vectors.py   numbers of which each of these has one            text.py         the functions of a program together
 frame.py     a function: names, parameters, its end            kernel.py       the text in numba's library of code
 calls.py     calls of functions, and stacks                 functions.py    those of vectormath.py
-threads.py   loops over threads
+threads.py   loops over threads                             written.py     what a caller has to know of a text
 """

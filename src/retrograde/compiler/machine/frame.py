@@ -27,8 +27,9 @@ from retrograde.compiler.form import (
 )
 from retrograde.compiler.machine.functions import text_of
 from retrograde.compiler.machine.memory import ALL_ON_STACK, Array, Arrays
-from retrograde.compiler.machine.scalars import Called, Unwritable, kind, nothing
+from retrograde.compiler.machine.scalars import Unwritable, kind, nothing
 from retrograde.compiler.machine.stack import ASKED, CHECKED, TOO_DEEP
+from retrograde.compiler.machine.written import Called, strides_of
 from retrograde.compiler.optimise.unsigned import NonNegative
 
 
@@ -317,11 +318,6 @@ class Frame(Arrays):
         return f'"retrograde.main.{procedure}"'
 
 
-def strides_of(number: int) -> str:
-    """The place in the text where the strides of an array parameter are computed, given or known."""
-    return f"  ; strides of %p{number}"
-
-
 def _escaping(program: Program) -> set[str]:
     """The names that are used where the text does not show that they were computed before."""
     found: set[str] = set()
@@ -347,4 +343,4 @@ def _escaping(program: Program) -> set[str]:
     return found - given
 
 
-__all__ = ["Frame", "strides_of"]
+__all__ = ["Frame"]

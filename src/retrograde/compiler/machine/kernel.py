@@ -25,9 +25,8 @@ from numba.np import arrayobj, numpy_support
 from retrograde.compiler import special_functions
 from retrograde.compiler.form import Type
 from retrograde.compiler.machine.functions import with_tables
-from retrograde.compiler.machine.scalars import Called
-from retrograde.compiler.machine.text import Kernel, with_strides
 from retrograde.compiler.machine.threads import COUNT, LAYER
+from retrograde.compiler.machine.written import Called, Kernel, with_strides
 
 # numba's functions, of which mypy knows no types.
 types: Any = numba_types

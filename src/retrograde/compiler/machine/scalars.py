@@ -6,11 +6,12 @@ What is no single instruction has numba's own meaning: it is called by a name, a
 from __future__ import annotations
 
 import struct
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from retrograde.compiler.form import BOOL, FLOAT, INT, Operand, Type
+from retrograde.compiler.machine.written import Called
 
 KINDS = {
     "float64": "double",
@@ -36,22 +37,6 @@ MOST_UNROLLED = 0x10000  # the exponents up to which numba writes multiplication
 
 class Unwritable(Exception):
     """Something that has no text here; numba compiles the program from its Python text instead."""
-
-
-class Called(NamedTuple):
-    """An operation that numba has the code of.
-
-    Attributes:
-        symbol: its name in the text.
-        fn: its name in the table ops.py.
-        args: the dtype of each argument.
-        result: the dtype of its result.
-    """
-
-    symbol: str
-    fn: str
-    args: tuple[str, ...]
-    result: str
 
 
 def kind(type: Type) -> str:
@@ -350,7 +335,7 @@ def _is_plain(types: tuple[Type, ...], result: Type) -> bool:
     return result.dtype in ("int64", "uint64", "float32") and all(t == result for t in types)
 
 
-__all__ = ["KINDS", "Called", "Scalars", "Unwritable", "in_memory", "kind", "literal", "nothing"]
+__all__ = ["KINDS", "Scalars", "Unwritable", "in_memory", "kind", "literal", "nothing"]
 
 
 # What has no text for types that are not handled above.

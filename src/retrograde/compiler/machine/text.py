@@ -1,49 +1,24 @@
-"""The text of a program and of all that it calls, and what a caller has to know of it."""
+"""The text of a program and of all that it calls."""
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from retrograde.compiler.form import Program, Type
+from retrograde.compiler.form import Program
 from retrograde.compiler.machine.abreast import Function
-from retrograde.compiler.machine.frame import Handed, strides_of
+from retrograde.compiler.machine.frame import Handed
 from retrograde.compiler.machine.memory import FREE, allocator_text
-from retrograde.compiler.machine.scalars import Called, Unwritable
+from retrograde.compiler.machine.scalars import Unwritable
 from retrograde.compiler.machine.stack import asking, is_recursive
 from retrograde.compiler.machine.threads import DECLARED
+from retrograde.compiler.machine.written import Called, Kernel
 
 ERRORS = (
     ("ValueError", "negative dimensions not allowed"),
     ("MemoryError", "Allocation failed (probably too large)."),
 )
 """The errors number 1 and 2; those of a program follow."""
-
-
-class Kernel(NamedTuple):
-    """A program as LLVM's text.
-
-    Attributes:
-        symbol: of the function. It takes each array as a pointer, its lengths and its strides, then numbers as they
-            are, and for each result a pointer to where it goes; it gives the number of an error, or 0.
-        text: all functions of it.
-        params, results: their types.
-        errors: what each number means, from 1.
-        called: the operations that numba has the code of.
-        dense: the positions of the array parameters that have to be dense.
-        has_threads: whether it runs loops on numba's threads.
-    """
-
-    symbol: str
-    text: str
-    params: tuple[Type, ...]
-    results: tuple[Type, ...]
-    errors: tuple[tuple[str, str], ...]
-    called: tuple[Called, ...]
-    dense: frozenset[int]
-    has_threads: bool = False
 
 
 def kernel_of(program: Program, fastmath: bool = False) -> Kernel | None:
@@ -105,24 +80,6 @@ class _Text:
         )
 
 
-def with_strides(kernel: Kernel, layouts: tuple[str, ...]) -> Kernel:
-    """The text for arrays of which those with the layout "C" are dense, as LLVM is to know."""
-    text = kernel.text
-    for k, (type, layout) in enumerate(zip(kernel.params, layouts, strict=True)):
-        if not type.is_array:
-            continue
-        lines = [f"  %p{k}.s{i} = add i64 %p{k}.g{i}, 0" for i in range(type.ndim)]
-        if layout == "C":
-            size = np.dtype(type.dtype).itemsize
-            lines = []
-            for i in reversed(range(type.ndim)):
-                product = f"mul i64 %p{k}.s{i + 1}, %p{k}.d{i + 1}" if lines else f"add i64 {size}, 0"
-                lines.append(f"  %p{k}.s{i} = {product}")
-        text = text.replace(strides_of(k) + "\n", "".join(f"{line}\n" for line in lines))
-    symbol = f"{kernel.symbol}.{''.join(layouts)}"
-    return kernel._replace(symbol=symbol, text=text.replace(f'@"{kernel.symbol}"', f'@"{symbol}"'))
-
-
 _DECLARED = (
     "declare noalias ptr @NRT_Allocate(i64)",
     "declare void @NRT_Free(ptr nocapture)",
@@ -136,4 +93,4 @@ _DECLARED = (
     "declare i64 @llvm.smin.i64(i64, i64)",
 )
 
-__all__ = ["Kernel", "kernel_of", "with_strides"]
+__all__ = ["kernel_of"]
