@@ -30,10 +30,10 @@ class Case:
     make: Callable[[], Callable[[], Any]]
     """Imports its library, prepares, and returns what is timed; that returns the gradient (a primal returns None)."""
     unit: str = "ms"
-    shown: Callable[[Any], Any] = lambda answer: answer
-    """What of its answer is compared with those of others, which may lie in memory in another way."""
     scale: float = 1e3
     """From seconds a call to the unit: `1e6 / n` for µs an operation of n."""
+    shown: Callable[[Any], Any] = lambda answer: answer
+    """What of its answer is compared with those of others, which may lie in memory in another way."""
 
 
 @dataclass
