@@ -75,6 +75,17 @@ def test_sets_without_elements() -> None:
     close(gradient(lambda a: np.sum(np.unique(a)), np.zeros(0))[0], np.zeros(0))
 
 
+@pytest.mark.parametrize("other", [[2, 9], [2.0, 9.0], [2.0 + 0j], [9.0], []])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_intersect1d_has_the_dtype_of_both_arrays_also_where_nothing_is_left(dtype: Any, other: list[Any]) -> None:
+    a, b = A.astype(dtype), np.array(other)
+    want = np.intersect1d(a, b)
+    y, y_dot = jvp(lambda a: np.intersect1d(a, b), (a,), (np.ones_like(a),))
+    np.testing.assert_array_equal(y, want)
+    assert y.dtype == y_dot.dtype == want.dtype
+    assert gradient(lambda a: np.real(np.sum(np.intersect1d(a, b))), a)[0].dtype == dtype
+
+
 @pytest.mark.parametrize("f", [np.unique_all, np.unique_counts, np.unique_inverse])
 def test_the_array_apis_functions_name_their_results(f: Any) -> None:
     ours, theirs = jvp(f, (A,), (A,))[0], f(A)

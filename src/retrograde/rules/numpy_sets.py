@@ -105,9 +105,10 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
 
 
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
-    """A value that is in both is read from the first."""
-    _, first, second = np.intersect1d(constant(ar1), constant(ar2), assume_unique, return_indices=True)
+    """A value that is in both is read from the first, in the dtype of both together."""
+    found, first, second = np.intersect1d(constant(ar1), constant(ar2), assume_unique, return_indices=True)
     values = picked(ar1, first)
+    values = values if values.dtype == found.dtype else values.astype(found.dtype)
     return (values, first, second) if return_indices else values
 
 
