@@ -44,6 +44,9 @@ from retrograde.compiler.form import (
 )
 
 _FIXED = {Swap, Return}
+_FETCHING = {Load, Get, Pop, Call, Whole}
+_UNKNOWN = {While, Call, Whole}
+_PLACED = {Load, Store, Increase, View}
 READ, ADD, WRITE = "read", "add", "write"  # reads have no order among themselves, and sums have none
 
 
@@ -66,15 +69,18 @@ class Facts(NamedTuple):
             are counted by loops are as right before as behind; those that are found in data may be wrong.
     """
 
-    statement: Statement
-    own: frozenset[str]
-    used: frozenset[str]
-    kinds: frozenset[type]
+    own: set[str]
+    used: set[str]
+    kinds: set[type]
     needs_guards: bool
 
 
-def in_one_sweep(program: Program, pairs: list[Pair]) -> set[int]:
-    """Join the pairs that can be joined. Returns the adjoints (their ids) that were."""
+Access = dict[str, str]
+"""How roots are touched: READ, ADD or WRITE."""
+
+
+def in_one_sweep(program: Program, pairs: list[Pair]) -> set[Statement]:
+    """Join the pairs that can be joined. Returns the adjoints that were."""
     joining = _Joining(program, pairs)
     program.body = joining.joined(program.body)
     return joining.done
@@ -82,38 +88,39 @@ def in_one_sweep(program: Program, pairs: list[Pair]) -> set[int]:
 
 class _Joining:
     """Attributes:
-    pairs: by the ids of their first statements.
-    done: the adjoints (their ids) that are joined, or taken to be in an attempt.
+    pairs: by their first statements.
+    done: the adjoints that are joined, or taken to be in an attempt.
     """
 
     def __init__(self, program: Program, pairs: list[Pair]) -> None:
         self.memory = Memory(program)
         self.procedures = program.procedures
-        self.pairs = {id(pair.first): pair for pair in pairs}
-        self.firsts = {id(pair.adjoint): pair.first for pair in pairs}
-        self.dropped = {id(s): pair.adjoint for pair in pairs for s in pair.between}
-        self.done: set[int] = set()
+        self.pairs = {pair.first: pair for pair in pairs}
+        self.firsts = {pair.adjoint: pair.first for pair in pairs}
+        self.dropped = {s: pair.adjoint for pair in pairs for s in pair.between}
+        self.done: set[Statement] = set()
         self.from_data = _from_data(program)
-        self.facts: dict[int, Facts] = {}
-        self.fixed: dict[int, dict[str, str]] = {}
+        self.facts: dict[Statement, Facts] = {}
+        self.parts: dict[Statement, tuple[Access, Block]] = {}
 
     def joined(self, block: Block) -> Block:
         """A block in which those of the pairs are joined that can be."""
-        here = {id(s) for s in block}
-        made: dict[int, Statement] = {}  # what stands for a pair, by the id of its first statement
+        pairs = self.pairs_in(block)
+        here = set(block) if pairs else set()
+        made: dict[Statement, Statement] = {}  # what stands for a pair, by its first statement
         order = block
-        for pair in self.pairs_in(block):
-            if id(pair.adjoint) in here:
+        for pair in pairs:
+            if pair.adjoint in here:
                 for all_inside in (True, False) if isinstance(pair.first, If) else (False,):
                     found = self.attempt(pair, block, all_inside)
                     if found is not None:
-                        made[id(pair.first)], order = found
+                        made[pair.first], order = found
                         break
-        return [made[id(s)] if id(s) in made else self.inside(s) for s in order]
+        return [made[s] if s in made else self.inside(s) for s in order]
 
     def pairs_in(self, block: Block) -> list[Pair]:
         """Those that a block has; branches count if there are some in them."""
-        pairs = [self.pairs[id(s)] for s in block if id(s) in self.pairs]
+        pairs = [self.pairs[s] for s in block if s in self.pairs]
         return [p for p in pairs if not isinstance(p.first, If) or any(map(self.pairs_in, blocks_of(p.first)))]
 
     def attempt(self, pair: Pair, block: Block, all_inside: bool) -> tuple[Statement, Block] | None:
@@ -123,7 +130,7 @@ class _Joining:
             all_inside: for branches: if the pairs in them can be joined as well, which leaves more freedom here.
         """
         before = set(self.done)
-        self.done.add(id(pair.adjoint))
+        self.done.add(pair.adjoint)
         hidden = self.adjoints_inside(pair.first) if all_inside else set()
         self.done |= hidden
         order = _Order(block, self).sorted()
@@ -135,9 +142,9 @@ class _Joining:
         self.done = before
         return None
 
-    def adjoints_inside(self, s: Statement) -> set[int]:
+    def adjoints_inside(self, s: Statement) -> set[Statement]:
         pairs = [pair for inner in blocks_of(s) for pair in self.pairs_in(inner)]
-        return {id(p.adjoint) for p in pairs}.union(
+        return {p.adjoint for p in pairs}.union(
             *(self.adjoints_inside(p.first) for p in pairs if isinstance(p.first, If))
         )
 
@@ -163,52 +170,61 @@ class _Joining:
     # --- what statements need of one another -----------------------------------------------------------------------
 
     def is_gone(self, s: Statement) -> bool:
-        return id(s) in self.dropped and id(self.dropped[id(s)]) in self.done
+        return s in self.dropped and self.dropped[s] in self.done
 
     def facts_of(self, s: Statement) -> Facts:
-        found = self.facts.get(id(s))
+        found = self.facts.get(s)
         if found is None:
-            inside = list(walk([s]))
-            own = frozenset(name for x in inside for name in defs(x))
-            used = frozenset(name for x in inside for name in uses(x)) - own
-            kinds = frozenset(map(type, inside))
-            found = self.facts[id(s)] = Facts(s, own, used, kinds, any(map(self.may_go_astray, inside)))
+            inside = walk([s])
+            own = {name for x in inside for name in defs(x)}
+            used = {name for x in inside for name in uses(x)} - own
+            found = self.facts[s] = Facts(own, used, set(map(type, inside)), any(map(self.may_go_astray, inside)))
         return found
 
     def may_go_astray(self, x: Statement) -> bool:
-        return isinstance(x, While | Call | Whole) or (
-            isinstance(x, Load | Store | Increase | View) and not self.from_data.isdisjoint(names_in(x.index))
-        )
+        return type(x) in _UNKNOWN or (type(x) in _PLACED and not self.from_data.isdisjoint(names_in(x.index)))  # type: ignore[attr-defined]
 
-    def access(self, s: Statement) -> dict[str, str]:
+    def access(self, s: Statement) -> Access:
         """How a statement, with all that is nested in it, touches memory."""
-        if id(s) in self.fixed:
-            return self.fixed[id(s)]
         if self.is_gone(s):
             return {}
-        found = self.own_access(s)
-        inside = [x for block in blocks_of(s) for x in block]
-        for part in map(self.access, inside):
-            for root, kind in part.items():
-                found[root] = kind if found.get(root, kind) == kind else WRITE
-        if id(s) in self.done and not isinstance(s, If):
-            for root in self.access(self.firsts[id(s)]):
+        found, open = self.parts_of(s)
+        is_one = s in self.done and not isinstance(s, If)
+        if open or is_one:
+            found = dict(found)
+            for x in open:
+                _merge(found, self.access(x))
+            for root in self.access(self.firsts[s]) if is_one else ():
                 found.pop(root, None)  # it is touched once, where the first of the pair does
-        elif not (id(s) in self.firsts or id(s) in self.dropped) and all(id(x) in self.fixed for x in inside):
-            self.fixed[id(s)] = found  # whatever is joined
         return found
 
-    def own_access(self, s: Statement) -> dict[str, str]:
-        reads, writes, adds = self.memory.reads(s), self.memory.writes(s), set[str]()
+    def parts_of(self, s: Statement) -> tuple[Access, Block]:
+        """How a statement touches memory whatever is joined, and which of those in it may do more or less."""
+        found = self.parts.get(s)
+        if found is None:
+            certain, open = self.own_access(s), list[Statement]()
+            for x in [x for block in blocks_of(s) for x in block]:
+                inner, is_open = self.parts_of(x) if x.blocks else (self.own_access(x), [])
+                if is_open or x in self.firsts or x in self.dropped:
+                    open.append(x)
+                elif inner:
+                    _merge(certain, inner)
+            found = self.parts[s] = certain, open
+        return found
+
+    def own_access(self, s: Statement) -> Access:
+        memory = self.memory
+        reads, writes, adds = memory.reads(s), memory.writes(s), set[str]()
+        if not (reads or writes):
+            return {}
         if isinstance(s, Add | Increase):
-            writes, adds = set(), writes
+            writes, adds = adds, writes
         elif isinstance(s, Call):
             callee = self.procedures[s.fn]
-            root = self.memory.root
-            adds = {root(s.args[i]) for i in callee.adds}
-            reads = {root(a) for i, a in enumerate(s.args) if self.memory.is_array(a) and i not in callee.adds}
-            writes = {root(s.args[i]) for i in callee.effects - callee.adds}
-            writes |= {name for name in s.dsts if self.memory.is_array(name)}
+            adds = {memory.root(s.args[i]) for i in callee.adds}
+            reads = {memory.root(a) for i, a in enumerate(s.args) if memory.is_array(a) and i not in callee.adds}
+            writes = {memory.root(s.args[i]) for i in callee.effects - callee.adds}
+            writes |= {name for name in s.dsts if memory.is_array(name)}
         shared = (reads & adds) | writes
         return dict.fromkeys(reads, READ) | dict.fromkeys(adds, ADD) | dict.fromkeys(shared, WRITE)
 
@@ -217,22 +233,27 @@ def _from_data(program: Program) -> set[str]:
     """The integers that a program reads from memory, and what it makes of them."""
     found: set[str] = set()
     for s in walk(program.body):
-        if isinstance(s, Load | Get | Pop | Call | Whole) or (isinstance(s, Op) and not found.isdisjoint(uses(s))):
-            found |= {name for name in defs(s) if program.types[name].kind in "iu"}
+        if type(s) in _FETCHING or (type(s) is Op and not found.isdisjoint(s.args)):
+            found.update(name for name in defs(s) if program.types[name].kind in "iu")
     return found
+
+
+def _merge(into: Access, more: Access) -> None:
+    for root, kind in more.items():
+        into[root] = kind if into.get(root, kind) == kind else WRITE
 
 
 class _Order:
     """Which statements of a block stand behind which others, where some are one."""
 
     def __init__(self, block: Block, joining: _Joining) -> None:
-        places = {id(s): i for i, s in enumerate(block)}
+        places = {s: i for i, s in enumerate(block)}
         self.one = list(range(len(block)))  # each statement, or the first of those that it is one with
         for i, s in enumerate(block):
-            pair = joining.pairs.get(id(s))
-            if pair is not None and id(pair.adjoint) in joining.done and id(pair.adjoint) in places:
+            pair = joining.pairs.get(s)
+            if pair is not None and pair.adjoint in joining.done and pair.adjoint in places:
                 for x in (*pair.between, pair.adjoint):
-                    self.one[places[id(x)]] = i
+                    self.one[places[x]] = i
         self.before: list[set[int]] = [set() for _ in block]
         maker: dict[str, int] = {}
         # How a root was touched last, by which statements, and by which before that in another manner.
@@ -246,7 +267,7 @@ class _Order:
                 continue
             before = self.before[i]
             facts = joining.facts_of(s)
-            before |= {maker[name] for name in facts.used if name in maker}
+            before.update(maker[name] for name in facts.used if name in maker)
             for root, kind in joining.access(s).items():
                 last, now, then = touched.get(root, (kind, [], []))
                 if kind != last or kind == WRITE:
@@ -254,7 +275,7 @@ class _Order:
                 before.update(then)
                 now.append(i)
                 touched[root] = kind, now, then
-            maker |= dict.fromkeys(facts.own, i)
+            maker.update(dict.fromkeys(facts.own, i))
             ends = not _FIXED.isdisjoint(facts.kinds)
             if ends:
                 before.update(range(i))

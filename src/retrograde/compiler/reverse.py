@@ -88,7 +88,7 @@ class Reverse(OfCalls):
         program.params = primal_params + shadows + list(self.seeds.values())
         program.body = forward + cells + backward + last + [Return(tuple(values))]
         joined = in_one_sweep(program, self.pairs) if self.options.one_sweep else set()
-        written = {root for s in self.reruns if id(s) not in joined for root in self.memory.all_writes([s])}
+        written = {root for s in self.reruns if s not in joined for root in self.memory.all_writes([s])}
         self.is_faithful = written.isdisjoint(primal_params)
         return program
 
