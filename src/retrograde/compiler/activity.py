@@ -84,9 +84,7 @@ class Activity:
 
     def is_active(self, operand: Operand) -> bool:
         """Whether an operand, an array or (with `$`) a cell has a derivative here."""
-        if not isinstance(operand, str):
-            return False
-        return (operand if operand.startswith("$") else self.node(operand)) in self.active
+        return isinstance(operand, str) and (operand in self.active or self.node(operand) in self.active)
 
 
 def _closure(start: set[str], edges: list[tuple[str, str]]) -> set[str]:

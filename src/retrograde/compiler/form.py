@@ -497,31 +497,28 @@ def clone(
     """A copy of a block in which used names, defined names and cells are replaced."""
     copied: Block = []
     for s in block:
-        kind = type(s)
+        kind: Any = type(s)
         made = object.__new__(kind)
-        for f in _fields(kind):
+        for f, role in _roles(kind):
             x = getattr(s, f)
-            if f in kind.reads:
+            if role == "reads":
                 x = x if use is same else map_names(x, use)
-            elif f in kind.defines:
+            elif role == "defines":
                 x = x if define is same else map_names(x, define)
-            elif f in kind.blocks:
+            elif role == "blocks":
                 x = clone(x, use, define, cell)
-            elif f == "cell":
+            elif role == "cell":
                 x = cell(x)
             setattr(made, f, x)
         copied.append(made)
     return copied
 
 
-def _fields(kind: type[Statement]) -> tuple[str, ...]:
-    names = _FIELDS.get(kind)
-    if names is None:
-        names = _FIELDS[kind] = tuple(f.name for f in fields(kind))
-    return names
-
-
-_FIELDS: dict[type, tuple[str, ...]] = {}
+@functools.cache
+def _roles(kind: Any) -> list[tuple[str, str]]:
+    """The fields of a kind of statement, and what is in each."""
+    roles = {f: role for role in ("reads", "defines", "blocks") for f in getattr(kind, role)}
+    return [(f.name, roles.get(f.name, f.name)) for f in fields(kind)]
 
 
 def substitute(block: Block, names: dict[str, Operand]) -> Block:
@@ -560,6 +557,7 @@ def cells_written(block: Iterable[Statement]) -> set[str]:
 _NUMBERED = re.compile(r"(_\d+)+$")
 
 
+@functools.lru_cache(4096)
 def stem(name: str) -> str:
     """A name without its number."""
     return _NUMBERED.sub("", name) or "t"

@@ -13,6 +13,7 @@ and every assignment the names that may be `wanted` after it.
 from __future__ import annotations
 
 import ast
+import functools
 from typing import Any
 
 
@@ -38,12 +39,18 @@ def names_bound_anew(node: ast.For) -> set[str]:
 
 
 def _bound(node: ast.AST, in_place: bool = True) -> set[str]:
-    if isinstance(node, ast.FunctionDef):
-        return {node.name}  # its own names are its own
-    if isinstance(node, ast.Lambda) or (isinstance(node, ast.AugAssign) and not in_place):
-        return set()
-    here = {node.id} if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else set()
-    return here.union(*(_bound(child, in_place) for child in ast.iter_child_nodes(node)))
+    found: set[str] = set()
+    waiting = [node]
+    while waiting:
+        n = waiting.pop()
+        if isinstance(n, ast.Name):
+            if isinstance(n.ctx, ast.Store):
+                found.add(n.id)
+        elif isinstance(n, ast.FunctionDef):
+            found.add(n.name)  # its own names are its own
+        elif not (isinstance(n, ast.Lambda) or (isinstance(n, ast.AugAssign) and not in_place)):
+            waiting += ast.iter_child_nodes(n)
+    return found
 
 
 class _Liveness:
@@ -51,6 +58,9 @@ class _Liveness:
 
     def __init__(self, always: frozenset[str]) -> None:
         self.always = always
+        # Loops are gone through again and again.
+        self.bound = functools.cache(_bound)
+        self.read = functools.cache(lambda node: frozenset(names_read(node)))
 
     def before(self, statements: list[ast.stmt], after: frozenset[str]) -> frozenset[str]:
         """The names that may be read from the start of the statements on, if `after` may be read behind them."""
@@ -62,29 +72,27 @@ class _Liveness:
     def before_one(self, s: Any, after: frozenset[str]) -> frozenset[str]:
         if isinstance(s, ast.If):
             self.note(s, after)
-            return self.before(s.body, after) | self.before(s.orelse, after) | names_read(s.test)
+            return self.before(s.body, after) | self.before(s.orelse, after) | self.read(s.test)
         if isinstance(s, ast.For | ast.While):
             return self.before_loop(s, after)
         if isinstance(s, ast.Return):
-            return frozenset(names_read(s.value))
+            return self.read(s.value)
         if isinstance(s, ast.Assign):
             s.wanted = after | self.always  # type: ignore[attr-defined]
-        read = names_read(s)
-        if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name):
-            read.add(s.target.id)
-        return (after - _bound(s)) | read
+        live = (after - self.bound(s)) | self.read(s)
+        return live | {s.target.id} if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name) else live
 
     def before_loop(self, s: Any, after: frozenset[str]) -> frozenset[str]:
         is_for = isinstance(s, ast.For)
-        targets = _bound(s.target) if is_for else set()
-        test = set() if is_for else names_read(s.test)
+        targets = self.bound(s.target) if is_for else set()
+        test = frozenset() if is_for else self.read(s.test)
         if getattr(s, "broke", ""):
             test = test | {s.broke}
         head = after | test
         for _ in range(2):  # once more, for what an iteration reads of the one before
-            head = head | (self.before(s.body, frozenset(head)) - targets)
-        self.note(s, frozenset(head))
-        return frozenset(head) | (names_read(s.iter) if is_for else set())
+            head = head | (self.before(s.body, head) - targets)
+        self.note(s, head)
+        return head | (self.read(s.iter) if is_for else set())
 
     def note(self, s: Any, wanted: frozenset[str]) -> None:
-        s.assigned, s.wanted = names_bound([s]), wanted | self.always
+        s.assigned, s.wanted = set(self.bound(s)), wanted | self.always

@@ -6,6 +6,7 @@ form, so a formula serves here as it does in the eager modes.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable
@@ -66,11 +67,15 @@ def partials(fn: str, args: tuple[Operand, ...], y: Operand, wanted: tuple[bool,
         if not want:
             found.append(None)
         elif callable(partial):
-            names = inspect.signature(partial).parameters
-            found.append(_operand(partial(*(_symbol(values[n], writer) for n in names))))
+            found.append(_operand(partial(*(_symbol(values[n], writer) for n in _parameters(partial)))))
         else:
             found.append(None if partial == 0 else partial)
     return found
+
+
+@functools.cache
+def _parameters(partial: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(inspect.signature(partial).parameters)
 
 
 def _cast(args: tuple[Operand, ...], y: Operand, emit: Emit) -> list[Any]:

@@ -110,15 +110,16 @@ class Iterations:
             (summed if isinstance(s, Add | Increase) else stored).update(self.memory.writes(s))
         for root in roots - (summed - stored):  # sums commute
             if root.startswith("$"):
-                if self.is_read_outside(root):
+                if root in self.read_outside:
                     return False
-            elif (root in self.program.params or self.is_read_outside(root)) and not self.is_spread(root):
+            elif (root in self.program.params or root in self.read_outside) and not self.is_spread(root):
                 return False
         return True
 
-    def is_read_outside(self, root: str) -> bool:
+    @functools.cached_property
+    def read_outside(self) -> set[str]:
         own = set(self.inside)
-        return any(root in self.memory.reads(s) and s not in own for s in self.around)
+        return {root for s in self.around if s not in own for root in self.memory.reads(s)}
 
     def is_spread(self, root: str) -> bool:
         """Whether each iteration touches elements of its own: all accesses have the loop's variable at one axis."""
