@@ -74,11 +74,12 @@ class _FirstWrites:
         self.views = {s.dst: s for s in walk(program.body) if isinstance(s, View)}
         self.sizes = {s.dst: s.args for s in program.body if isinstance(s, Op) and s.fn == "shape"}
         self.makers: dict[str, Alloc | None] = dict.fromkeys(program.zeros)
+        self.roots: dict[Statement, set[str]] = {}
 
     def of_block(self, block: Block, zero: set[str]) -> None:
         """Look at a block at whose start some arrays are zero."""
         for s in list(block):
-            touched = zero & self.touched(s)
+            touched = zero & self.touched(s) if zero else set()
             if isinstance(s, For):
                 for root in touched:
                     self.of_loop(s, root)
@@ -94,13 +95,13 @@ class _FirstWrites:
 
     def touched(self, s: Statement) -> set[str]:
         """The roots of the arrays that a statement, and what is nested in it, may read or write."""
-        return {
-            self.memory.root(name)
-            for x in walk([s])
-            if not isinstance(x, View) and not (isinstance(x, Op) and x.fn == "shape")
-            for name in uses(x)
-            if self.memory.is_array(name)
-        }
+        found = self.roots.get(s)
+        if found is None:
+            is_access = not (type(s) is View or (isinstance(s, Op) and s.fn == "shape"))
+            found = self.roots[s] = self.memory.roots(uses(s)) if is_access else set()
+            for inner in blocks_of(s):
+                found.update(*map(self.touched, inner))
+        return found
 
     def of_loop(self, loop: For, root: str) -> None:
         accesses: list[Access] = []

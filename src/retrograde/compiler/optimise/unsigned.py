@@ -29,13 +29,14 @@ from retrograde.compiler.form import (
     View,
     While,
     Whole,
-    blocks_of,
     defs,
     uses,
     walk,
 )
 
 UNSIGNED = Type("uint64")
+_WRITES = frozenset((Set, Add, Store, Increase))
+_BY_ELEMENTS = frozenset((Load, Store, Increase, View, Alloc))
 
 
 class NonNegative:
@@ -47,7 +48,7 @@ class NonNegative:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.memory = Memory(program)
-        everything = list(walk(program.body))
+        everything = walk(program.body)
         self.definitions: dict[str, list[Statement]] = {}
         for s in everything:
             for name in defs(s):
@@ -55,17 +56,12 @@ class NonNegative:
         self.offsets: set[str] = set()  # the variable of a loop around, less where it begins
         self.find_offsets(program.body, {})
         self.names: dict[str, bool] = {}
-        self.cells = {s.cell for s in everything if isinstance(s, Set | Add) and self.is_integer(s.cell)}
-        own = {s.dst for s in everything if isinstance(s, Alloc) and self.is_integer(s.dst)}
-        elsewhere = {
-            self.memory.root(name)
-            for s in everything
-            if not isinstance(s, Load | Store | Increase | View | Alloc)
-            for name in uses(s)
-            if self.memory.is_array(name)
-        }
-        self.arrays = own - elsewhere
-        writes: list[Statement] = [s for s in everything if isinstance(s, Set | Add | Store | Increase)]
+        writes: list[Statement] = [s for s in everything if type(s) in _WRITES]
+        self.cells = {s.cell for s in writes if isinstance(s, Set | Add) and self.is_integer(s.cell)}
+        self.arrays = {s.dst for s in everything if type(s) is Alloc and self.is_integer(s.dst)}
+        if self.arrays:
+            others = [name for s in everything if type(s) not in _BY_ELEMENTS for name in uses(s)]
+            self.arrays -= self.memory.roots(others)
         while self.shrunk(writes):
             pass
 
@@ -73,9 +69,8 @@ class NonNegative:
         for s in block:
             if isinstance(s, Op) and s.fn == "-" and s.args[0] in lows and lows[s.args[0]] == s.args[1]:
                 self.offsets.add(s.dst)
-            inner = {**lows, s.var: s.low} if isinstance(s, For) else lows
-            for part in blocks_of(s):
-                self.find_offsets(part, inner)
+            for f in s.blocks:
+                self.find_offsets(getattr(s, f), {**lows, s.var: s.low} if isinstance(s, For) else lows)
 
     def is_integer(self, name: str) -> bool:
         return self.program.types[name].kind in "iu"
