@@ -98,7 +98,7 @@ class _Forwarding:
                 if type(x) is str:
                     if x in self.instead:
                         setattr(s, f, self.instead[x])
-                elif type(x) is tuple and not (type(s) is not View and self.instead.keys().isdisjoint(x)):
+                elif type(x) is tuple and (type(s) is View or not self.instead.keys().isdisjoint(x)):
                     setattr(s, f, map_names(x, self.replacement))
             _OF.get(type(s), _Forwarding.of_other)(self, s, known, out)
         return out
@@ -178,16 +178,18 @@ class _Forwarding:
     def of_op(self, s: Op, known: _Known, out: Block) -> None:
         if s.fn == "value" and s.args[0] in self.undifferentiated:
             s.args = (self.undifferentiated[s.args[0]],)
-        value = self.simplified(s)
-        if value is not None:
-            self.instead[s.dst] = value
-            return
-        if s.fn == "keep":
-            self.undifferentiated[s.dst] = s.args[0]
         args = s.args
-        if s.fn in ops.ARITHMETIC and self.program.types[s.dst] == FLOAT:
+        numbers = [a for a in args if type(a) is not str]
+        if s.fn in _SIMPLE or len(numbers) == len(args):
+            value = self.simplified(s)
+            if value is not None:
+                self.instead[s.dst] = value
+                return
+        if s.fn == "keep":
+            self.undifferentiated[s.dst] = args[0]
+        if numbers and s.fn in ops.ARITHMETIC and self.program.types[s.dst] == FLOAT:
             args = tuple(float(a) if type(a) is int else a for a in args)  # 1 / x is 1.0 / x
-        key = (s.fn, _typed(args))
+        key = (s.fn, _typed(args) if numbers else args)
         if key in known.values:
             self.instead[s.dst] = known.values[key]
         else:
@@ -200,8 +202,6 @@ class _Forwarding:
         value = ops.folded(s.fn, args)
         if value is not None and self.type_of(value) == own:
             return value
-        if s.fn not in _SIMPLE:
-            return None
         if s.fn == "id" and self.type_of(args[0]) == own:
             return args[0]
         if s.fn in ("keep", "value") and self.is_last and self.type_of(args[0]) == own:
@@ -271,7 +271,7 @@ _OF: dict[type, Callable[[_Forwarding, Any, _Known, Block], None]] = {
     While: _Forwarding.of_loop,
 }
 _SIMPLE = frozenset(("id", "keep", "value", "where", "*", "/", "size", "==", "!="))
-"""The operations on which `simplified` has a word to say."""
+"""The operations of which `simplified` knows more than their values for numbers."""
 
 
 def _typed(operands: tuple[Any, ...]) -> Any:
