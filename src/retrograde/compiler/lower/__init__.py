@@ -5,7 +5,9 @@ arrays.py        whole-array expressions, lazily, until a loop over their elemen
 indexing.py      subscripts: elements, views, gathers, and what can be assigned to them
 functions/       NumPy's functions and methods by name, one subject a file
 frame.py         one function while it is lowered
-expressions.py   expressions
+descriptions.py  what messages call a value
+operators.py     operators, comparisons, choices
+expressions.py   all other expressions
 names.py         what names mean, and where paths meet
 statements.py    assignments, returns, assertions, exceptions
 flow.py          branches and loops

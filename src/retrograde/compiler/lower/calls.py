@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from retrograde.compiler.form import Program
 from retrograde.compiler.liveness import find_live_names, names_bound
-from retrograde.compiler.lower.expressions import describe
+from retrograde.compiler.lower.descriptions import describe
 from retrograde.compiler.lower.flow import Flow
 from retrograde.compiler.lower.frame import Frame
 from retrograde.compiler.lower.values import Closure, Constant, Lazy

@@ -32,7 +32,7 @@ from retrograde.compiler.form import (
 from retrograde.compiler.liveness import names_bound_anew
 from retrograde.compiler.lower import functions
 from retrograde.compiler.lower.builder import NotYetKnown
-from retrograde.compiler.lower.expressions import describe
+from retrograde.compiler.lower.descriptions import describe
 from retrograde.compiler.lower.statements import Statements
 from retrograde.compiler.lower.values import (
     NONE,

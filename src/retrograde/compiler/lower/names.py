@@ -17,7 +17,8 @@ from typing import Any
 from retrograde.compiler import ops
 from retrograde.compiler.form import BOOL, INT, At, Operand, Set, Type, zero_of
 from retrograde.compiler.lower.builder import Restart
-from retrograde.compiler.lower.expressions import Expressions, describe
+from retrograde.compiler.lower.descriptions import describe
+from retrograde.compiler.lower.expressions import Expressions
 from retrograde.compiler.lower.values import (
     Bound,
     Closure,

@@ -17,7 +17,7 @@ from retrograde.compiler.arguments import flat_types, key_of
 from retrograde.compiler.form import Call, Known, Operand, Program, Return, Type, View, walk
 from retrograde.compiler.lower.builder import NotYetKnown
 from retrograde.compiler.lower.calls import Calls
-from retrograde.compiler.lower.expressions import describe
+from retrograde.compiler.lower.descriptions import describe
 from retrograde.compiler.lower.values import NONE, Constant, Lazy, Object
 from retrograde.compiler.source import Source, python_function, source_of
 from retrograde.trace.running import Ruled

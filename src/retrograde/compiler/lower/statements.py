@@ -10,9 +10,10 @@ from retrograde.compiler.arguments import flat_types
 from retrograde.compiler.form import BOOL, Add, Alloc, Op, Operand, Raise, Return, Swap, Type
 from retrograde.compiler.lower import functions
 from retrograde.compiler.lower.builder import Restart
-from retrograde.compiler.lower.expressions import OPERATORS, describe
+from retrograde.compiler.lower.descriptions import describe
 from retrograde.compiler.lower.indexing import items_of
 from retrograde.compiler.lower.names import Names
+from retrograde.compiler.lower.operators import OPERATORS
 from retrograde.compiler.lower.values import NONE, InCell, Lazy, Object
 
 
