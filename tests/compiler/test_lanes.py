@@ -17,7 +17,7 @@ from compiler.harness import Truth, specialised
 from truth import close, differences
 
 import retrograde as rg
-from retrograde.compiler import parts, specialisation
+from retrograde.compiler import each, parts
 from retrograde.compiler.bridge import Bridge, Kind
 from retrograde.compiler.examples import Examples, Weights, lanes_for
 from retrograde.compiler.optimise import PASSES
@@ -41,7 +41,7 @@ SOME += ["parallel_rows", "parallel_with_tapes_of_unknown_length", "recursive_po
 
 @pytest.fixture(autouse=True)
 def _loops_over_few_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(specialisation, "ENOUGH_FOR_A_LOOP", 1)
+    monkeypatch.setattr(each, "ENOUGH_FOR_A_LOOP", 2)
 
 
 def half_sparse(values: Any, rng: np.random.Generator) -> Any:
@@ -333,7 +333,7 @@ def parts_of_rows(x, w):
 @pytest.mark.usefixtures("_worth_it")
 @pytest.mark.parametrize("n", [6, 3])
 def test_shared_parts_of_shapes_that_were_not_expected(n, monkeypatch):
-    monkeypatch.setattr(specialisation, "ENOUGH_FOR_PARTS", 2)
+    monkeypatch.setattr(each, "ENOUGH_FOR_PARTS", 2)
     x, w = signed(n), signed(4, seed=2)
     compiled = rg.compile(parts_of_rows, cache=False)
     found = rg.jacobian(compiled, x, w, argnums=1, mode="forward")

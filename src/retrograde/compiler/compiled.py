@@ -265,9 +265,14 @@ class Compiled(Native):
 
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The call with traced values among the arguments."""
+        from retrograde.compiler.pushed import pushed
+
         specialisation, arguments = self._bound(args, kwargs)
         of = specialisation
         leaves = self._leaves(of, arguments)
+        found = pushed(of, leaves) if of.is_smooth else None
+        if found is not None:
+            return _structured(of.structure, iter(found))
         for i in of.written:
             if i not in of.finals and is_traced(leaves[i]):
                 leaves[i] = plain(leaves[i])

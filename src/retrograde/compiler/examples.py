@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-from numpy import array, empty, zeros  # NumPy's own, whatever transform is running
+from numpy import array, asarray, broadcast_to, empty, shape, zeros  # NumPy's own, whatever transform is running
 
 if TYPE_CHECKING:
     from retrograde.compiler.derivatives import Role
@@ -78,7 +77,7 @@ class Examples(NamedTuple):
 
     def spread(self, value: Any) -> Any:
         """A value that is the same for all, as an array of its own for each."""
-        return np.array(np.broadcast_to(value, (self.size, *np.shape(value))))
+        return array(broadcast_to(value, (self.size, *shape(value))))
 
 
 class Weights(NamedTuple):
@@ -169,6 +168,13 @@ class Gathered:
 
         return room
 
+    def begin(self, role: Role, of_one: tuple[int, ...], dtype: Any, is_filled: bool) -> None:
+        """Make the array of all results of a role, whose shape for one example is known."""
+        if role not in self.found:
+            self.found[role] = (empty if is_filled else zeros)((self.examples.size, *of_one), dtype)
+            if is_filled:
+                self._unset.add(role)
+
     def share(self, results: dict[Role, Any]) -> None:
         """Take results that are the same for all."""
         self.found |= results
@@ -182,7 +188,7 @@ class Gathered:
                 self.share({base: value})
                 continue
             if base not in self.found:
-                of_one = np.asarray(value)
+                of_one = asarray(value)
                 self.found[base] = empty((self.examples.size, *of_one.shape), of_one.dtype)
             if place < self.examples.size and (base, place) not in self._in_place:
                 self.found[base][place] = value

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from retrograde.compiler.form import Type
 
 if TYPE_CHECKING:
@@ -69,6 +71,11 @@ def base(role: Role) -> Role:
     while role[0] in ("dot", "lane"):
         role = role[2]
     return role
+
+
+def in_field(dtype: str, value: Any) -> Any:
+    """Real numbers as complex ones, where those are wanted, as of seeds."""
+    return value if np.iscomplexobj(value) else np.asarray(value, dtype)[()]
 
 
 def parameters(

@@ -12,10 +12,11 @@ import numpy as np
 from numpy import ndarray, zeros  # NumPy's own, whatever transform is running
 
 from retrograde.compiler import kept, native
-from retrograde.compiler.examples import Examples, Gathered, Loop, Room, lanes_for, new_array
+from retrograde.compiler.each import run_each, run_none
+from retrograde.compiler.examples import Examples, Loop, Room, new_array
 from retrograde.compiler.fingerprint import Fingerprint
 from retrograde.compiler.form import BROADCAST, NOTHING, SHORT, UNEQUAL, Known, Type
-from retrograde.compiler.parameters import Call, base, parameters
+from retrograde.compiler.parameters import Call, base, in_field, parameters
 from retrograde.compiler.settings import USUAL, Settings
 from retrograde.compiler.source import Source
 from retrograde.compiler.variant import Finished, Variant, Wanted, Which
@@ -30,11 +31,7 @@ if TYPE_CHECKING:
     from retrograde.compiler.options import Options
 
 Leaves = Sequence[Any]
-ENOUGH_FOR_PARTS = 9
-"""So many examples are worth a program of its own for what they share; fewer can go through one program at once."""
 SINGLES = (Type("float32"), Type("complex64"))
-ENOUGH_FOR_A_LOOP = 4
-"""So many groups of examples are worth the tenth of a second that it takes to compile a loop over them."""
 
 
 def chosen(options: Options | None, settings: Settings) -> Options | None:
@@ -76,7 +73,8 @@ class Specialisation:
         written: the leaves that the function writes into; their final contents are outputs as well.
         finals: those of them that have derivatives.
         sizes: the shapes, or the values, of the leaves in the last call.
-        leaves: the roles of the leaves of the arguments.
+        leaves, result_roles: the roles of the leaves of the arguments, and of the results that have derivatives.
+        is_smooth: whether all results have derivatives, and nothing is written into an argument.
         is_flat: whether each argument is one leaf.
         usual: the programs for arguments of which nothing is known beside their types.
         gradients: what is known of them, by the places of the arguments; None where the result is no real number.
@@ -116,6 +114,8 @@ class Specialisation:
         self.outputs = [j for j, t in enumerate(self.result_types) if t.is_inexact]
         self.written = interface.written
         self.finals = [i for i in self.written if self.types[i].is_inexact]
+        self.result_roles: list[Role] = [("y", j) for j in self.outputs]
+        self.is_smooth = not self.written and len(self.outputs) == len(self.result_types) > 0
 
     # --- programs ------------------------------------------------------------------------------------------------
 
@@ -221,17 +221,17 @@ class Specialisation:
         Returns: what its results stand for, and the arrays that it writes.
         """
         if examples is not None and examples.size == 0:
-            return self.run_none(Which(kind, order, False, wanted), given, examples)
+            return run_none(self, Which(kind, order, False, wanted), given, examples)
         if self.written:
             first = examples.first(given) if examples else given
             self.check_overlaps([first[role] for role in self.leaves])
         along = tuple([self._along(number, given) for number in range(order)])
         which = Which(kind, order, False, wanted, along if any(a is not None for a in along) else ())
-        results = self.run_each(which, given, examples) if examples else self.run(which, given)
+        results = run_each(self, which, given, examples) if examples else self.run(which, given)
         is_derivative = order > 0 or kind == "T"
         if is_derivative and any(has_nan(value) for role, value in results.items() if role[0] != "y"):
             which = which._replace(careful=True)
-            results = self.run_each(which, given, examples) if examples else self.run(which, given)
+            results = run_each(self, which, given, examples) if examples else self.run(which, given)
         return results
 
     def _along(self, number: int, given: dict[Role, Any]) -> Wanted:
@@ -314,126 +314,14 @@ class Specialisation:
     def note_sizes(self, leaves: Leaves) -> None:
         self.sizes = {p: getattr(leaf, "shape", leaf) for p, leaf in zip(self.params, leaves, strict=True)}
 
-    def run_each(self, which: Which, given: dict[Role, Any], examples: Examples) -> dict[Role, Any]:
-        """The program for each example: in groups, the first by itself, which shows the shapes."""
-        given = given | {role: np.require(given[role], requirements=("C", "W")) for role in examples.roles}
-        found: dict[Role, Any] = {}
-        if self.has_parts(which, given, examples):
-            shared = which._replace(mapped=examples.roles, part="shared")
-            found = self.run(shared, examples.first(given))
-            given |= {role: found.pop(role) for role in list(found) if role[0] == "kept"}
-            which = shared._replace(part="rest")
-        which = self.in_lanes(which, given, examples)
-        gathered = Gathered(examples, which.lanes)
-        gathered.share(found)
-        groups, whole = -(-examples.size // which.lanes), examples.size // which.lanes
-        done = 1
-        gathered.add(0, self.run(which, examples.group(given, 0, which.lanes), gathered.room(0)))
-        if whole - done >= ENOUGH_FOR_A_LOOP:
-            self.run_loop(which, given, examples, gathered, (done, whole))
-            done = whole
-        for number in range(done, groups):
-            gathered.add(number, self.run(which, examples.group(given, number, which.lanes), gathered.room(number)))
-        return gathered.all()
-
-    def has_parts(self, which: Which, given: dict[Role, Any], examples: Examples) -> bool:
-        """Whether what all examples share is computed apart from them."""
-        wanted = None if self.options is None else self.options.parts
-        if not examples.are_seeds or wanted is False or (wanted is None and examples.size < ENOUGH_FOR_PARTS):
-            return False
-        return self.variant_for(examples.first(given)).has_parts(which, examples.roles)
-
-    def run_none(self, which: Which, given: dict[Role, Any], examples: Examples) -> dict[Role, Any]:
-        """The program for no examples: arrays without elements, of the shapes that one example would give.
-
-        Raises:
-            BatchError: these depend on the values of an example.
-        """
-        one = examples.first(given)
-        if examples.are_seeds:
-            found = self.run(which, one)
-            return {
-                role: zeros((0, *np.shape(v)), np.asarray(v).dtype) if examples.reach(role) else v
-                for role, v in found.items()
-            }
-        variant = self.variant_for(one)
-        told = variant.program(Which("S", 0)).reached
-        if any(role[0] == "x" and self.params[role[1]] in told and not np.ndim(one[role]) for role in examples.roles):
-            raise variant.unknown_shape()
-        lengths = self.run(Which("S", 0), one)
-
-        def none(role: Role) -> Any:
-            kind, number = base(role)
-            if kind in ("x", "x_bar"):
-                return zeros((0, *np.shape(one["x", number])), self.types[number].dtype)
-            type = self.result_types[number]
-            return zeros((0, *(lengths["shape", number, k] for k in range(max(type.ndim, 0)))), type.dtype)
-
-        outs = [p.role for p in self.call(variant, which).parameters if p.is_out]
-        return {role: none(role) for role in (*variant.program(which).results, *outs)}
-
-    def in_lanes(self, which: Which, given: dict[Role, Any], examples: Examples) -> Which:
-        """The program of several lanes, where that is likely to be faster."""
-        if not examples.are_seeds or self.options_lanes == 1:
-            return which
-        variant = self.variant_for(examples.first(given))
-        found = variant.weights(which, examples.roles)
-        lanes = lanes_for(found, examples.size)
-        if found is not None and self.options_lanes is not None:
-            lanes = self.options_lanes
-        return which if lanes == 1 else which._replace(lanes=lanes, mapped=examples.roles)
-
-    def run_loop(
-        self, which: Which, given: dict[Role, Any], examples: Examples, gathered: Gathered, groups: tuple[int, int]
-    ) -> None:
-        """Some groups of examples in a native loop; the shapes of the results are known."""
-        variant = self.variant_for(examples.first(given))
-        program = variant.program(which)
-        args: list[Any] = []
-        places: list[Any] = []
-        first = examples.first(given)
-        filled: dict[Role, Any] = {}
-        for p in self.call(variant, which).parameters:
-            role, example = gathered.place(p.role, 0)
-            place: Any = example
-            value: Any = given.get(role)
-            is_begun = value is not None
-            if p.constant is not None:
-                value = p.constant
-            elif not is_begun:
-                value = p.zero if p.like is None else zeros(first[p.like].shape, first[p.like].dtype)
-            elif p.dtype is not None:
-                value = in_field(p.dtype, value)
-            if p.is_out:
-                # Written by each group, beginning with what it is given.
-                if place is None:
-                    place, value = "group", np.array(np.broadcast_to(value, (groups[1], *np.shape(value))))
-                else:
-                    if role not in filled:
-                        filled[role] = gathered.found[role]
-                        if is_begun:
-                            begun = groups[0] * which.lanes
-                            filled[role][begun:] = value[begun:] if role in examples.roles else value
-                    value = filled[role]
-            elif role in examples.roles:
-                place = place or 0
-            else:
-                place = None
-                if isinstance(value, ndarray) and value.ndim == 0:
-                    value = value[()]
-            args.append(value)
-            places.append(place)
-        to = [gathered.place(role, 0) for role in program.results]
-        ndims = tuple(t.ndim for t in program.types)
-        loop = Loop(program.name, which.lanes, tuple(places), tuple(lane for _, lane in to), ndims)
-        outs = [gathered.found[base] for base, lane in to if lane is not None]
-        self.native_loop(variant, which, loop)(*groups, *args, *outs)
-
     def variant_for(self, given: dict[Role, Any]) -> Variant:
         """The programs for some arguments."""
-        if self.stretches or self.clips or self.differs:
-            return self.variant(self.known(given))
-        return self.usual
+        return self.usual if self.is_usual else self.variant(self.known(given))
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether nothing has turned out that asks for other programs than the usual ones."""
+        return not (self.stretches or self.clips or self.differs)
 
     def known(self, given: dict[Role, Any]) -> Known:
         return Known(self.ones(given) if self.stretches else frozenset(), self.clips, self.differs)
@@ -464,11 +352,6 @@ class Specialisation:
                         f"number {j + 1}",
                         "a copy of one of them",
                     )
-
-
-def in_field(dtype: str, value: Any) -> Any:
-    """Real numbers as complex ones, where those are wanted, as of seeds."""
-    return value if np.iscomplexobj(value) else np.asarray(value, dtype)[()]
 
 
 def names_of(tree: ast.AST) -> set[str]:

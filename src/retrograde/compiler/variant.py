@@ -134,6 +134,7 @@ class Variant:
         self._has_parts: dict[tuple[Which, frozenset[Role]], bool] = {}
         self.loops: dict[tuple[Which, Loop], Callable[..., Any]] = {}
         self.calls: dict[Which, Call] = {}
+        self.ways: dict[tuple[Any, ...], Any] = {}  # how many examples are gone through (see each.py)
 
     # --- made or found -------------------------------------------------------------------------------------------
 
