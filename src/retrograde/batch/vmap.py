@@ -96,7 +96,10 @@ def mapped_over(
 
 def _has_axes(leaf: Any) -> bool:
     """Whether a leaf can have an axis of examples; constants of other kinds (text, functions) are passed on."""
-    return type(leaf) in HANDLES or isinstance(leaf, np.ndarray | np.generic | float | int | complex)
+    return type(leaf) in HANDLES or isinstance(leaf, _NUMBERS_AND_ARRAYS)
+
+
+_NUMBERS_AND_ARRAYS = (np.ndarray, np.generic, float, int, complex)
 
 
 def _prefix(spec: Any, tree: Any, count: int, name: str, what: str) -> list[Any]:

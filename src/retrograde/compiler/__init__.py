@@ -1,6 +1,6 @@
 """Owns the way from a Python function to native derivatives: source → form → derivative program → text → numba.
 
-Knows source code and the form it becomes; must not know tapes and levels, except in `bridge.py` and `pushed.py`, where
+Knows source code and the form it becomes; must not know tapes and levels, except in `bridge.py` and `at_once.py`, where
 a compiled function becomes a primitive of the eager engine. numba is imported when a compiled function is first called.
 
 The passes, in order (docs/decisions/0013-the-compiler.md draws them):
@@ -14,7 +14,7 @@ pullback.py    the program of the pullback          tangent.py   the program of 
 emit.py        the form becomes readable Python     machine/     the form becomes LLVM's text
 native.py      numba compiles either
 compiled.py    the object that the user holds       bridge.py    the same as a primitive of the eager engine
-pushed.py      a call in forward mode, at once      each.py         a program run for each of many examples
+at_once.py     a call in one transform, quickly      each.py         a program run for each of many examples
 examples.py    many calls in one native loop        kept.py      what outlives the process, under a fingerprint.py
 explain.py     what a pullback keeps                segments.py  checkpoints of long loops
 elements.py    loops over the elements of arrays    lanes.py     several directions in one program

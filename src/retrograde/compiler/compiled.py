@@ -265,19 +265,19 @@ class Compiled(Native):
 
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The call with traced values among the arguments."""
-        from retrograde.compiler.pushed import pushed
-
         specialisation, arguments = self._bound(args, kwargs)
+        from retrograde.compiler.at_once import at_once  # now that all is loaded
+
         of = specialisation
         leaves = self._leaves(of, arguments)
-        found = pushed(of, leaves) if of.is_smooth else None
+        found = at_once(of, leaves) if of.is_smooth else None
         if found is not None:
             return _structured(of.structure, iter(found))
         for i in of.written:
             if i not in of.finals and is_traced(leaves[i]):
                 leaves[i] = plain(leaves[i])
         for leaf in leaves:
-            if is_traced(leaf) and is_integer(plain(leaf)):
+            if is_traced(leaf) and not leaf.level.maps and is_integer(plain(leaf)):
                 raise InputError(*integers_are_data(self._source.name))
         x = [leaf if i in of.inputs else plain(leaf) for i, leaf in enumerate(leaves)]
         values = self._bridge(of).value(x)

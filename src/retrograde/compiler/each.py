@@ -36,7 +36,7 @@ def run_each(of: Specialisation, which: Which, given: Given, examples: Examples)
     variant = _variant(of, given, examples)
     which = _in_lanes(of, variant, which, examples)
     whole = examples.size // which.lanes
-    if parts is not None and whole >= ENOUGH_FOR_A_LOOP:
+    if whole >= ENOUGH_FOR_A_LOOP:
         gathered = Gathered(examples, which.lanes)
         gathered.share(found)
         if _begin(of, variant, which, given, gathered):
@@ -143,11 +143,13 @@ class Slot(NamedTuple):
         role: what it stands for, of whichever lane.
         place: which example it is of in a group (0 also of what is the same for all lanes); None if it is not mapped,
             "group" where each group writes into one of its own.
+        varies: whether it may depend on the example if the program writes each element before it reads it.
     """
 
     parameter: Parameter
     role: Role
     place: Any
+    varies: bool
 
 
 class Prepared(NamedTuple):
@@ -176,7 +178,8 @@ def prepared(of: Specialisation, variant: Variant, which: Which, gathered: Gathe
         place: Any = "group" if p.is_out and example is None else example
         if not p.is_out:
             place = (example or 0) if role in gathered.examples.roles else None
-        slots.append(Slot(p, role, place))
+        varies = any(type(n) is tuple and n[1] is None and n[0] in gathered.examples.roles for n in p.lengths or ())
+        slots.append(Slot(p, role, place, varies))
     program = variant.program(which)
     to = [gathered.place(role, 0) for role in program.results]
     ndims = tuple(t.ndim for t in program.types)
@@ -195,7 +198,7 @@ def run_loop(
     examples = gathered.examples
     args: list[Any] = []
     written: Given = {}
-    for p, role, place in loop.slots:
+    for p, role, place, varies in loop.slots:
         value = given.get(role)
         is_begun = value is not None
         if p.constant is not None:
@@ -211,9 +214,11 @@ def run_loop(
             else:
                 if role not in written:
                     written[role] = gathered.found[role]
+                    begun = groups[0] * which.lanes
                     if is_begun:
-                        begun = groups[0] * which.lanes
                         written[role][begun:] = value[begun:] if role in examples.roles else value
+                    elif varies:
+                        written[role][begun:] = 0
                 value = written[role]
         elif place is None and type(value) is ndarray and value.ndim == 0:
             value = value[()]
@@ -226,24 +231,27 @@ def _zeros_of_one(like: Any, is_mapped: bool) -> Any:
 
 
 def _begin(of: Specialisation, variant: Variant, which: Which, given: Given, gathered: Gathered) -> bool:
-    """Make the arrays of all results, whose shapes what all examples share tells; False where it does not."""
+    """Make the arrays of all results, whose shapes the arguments and what all examples share tell; False where these do
+    not."""
     examples = gathered.examples
     program = variant.program(which)
     for lane_role, type_ in zip(program.results, program.types, strict=True):
         role, place = gathered.place(lane_role, 0)
-        like = base(role)
-        if like[0] == "x_bar":
-            like = "x", like[1]
-        model = gathered.found.get(like) if like[0] == "y" else given.get(like)
-        if place is None or model is None or like[0] not in ("x", "y"):
+        if place is None:
             return False
-        gathered.begin(role, model.shape if type_.is_array else (), type_.dtype, is_filled=True)
+        of_one: tuple[int, ...] = ()
+        if type_.is_array:
+            like = base(role)
+            model = gathered.found.get(like)
+            if model is None or like[0] != "y":
+                return False
+            of_one = model.shape
+        gathered.begin(role, of_one, type_.dtype, is_filled=True)
+    one = examples.first(given)
     for p in of.call(variant, which).parameters:
         role, place = gathered.place(p.role, 0)
         if p.is_out and place is not None:
-            model = given[p.like] if p.like is not None else given.get(role)
-            if model is None or p.like in examples.roles:
-                return False
-            is_filled = given.get(role) is not None or p.is_filled(model.shape, given)
-            gathered.begin(role, model.shape, model.dtype, is_filled)
+            is_begun = given.get(role) is not None
+            like = one[role if is_begun or p.like is None else p.like]
+            gathered.begin(role, like.shape, like.dtype, is_begun or p.is_filled(like.shape, one))
     return True

@@ -15,7 +15,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy import ndarray
 
 from retrograde.compiler import kept, special_functions
 from retrograde.compiler.complex_dtype import teach_complex_dtype
@@ -23,8 +22,7 @@ from retrograde.compiler.emit import HEAD
 from retrograde.compiler.self_calls import jitted
 from retrograde.compiler.settings import Settings
 from retrograde.errors import CompilationError, MissingExtraError
-from retrograde.trace import level as levels
-from retrograde.trace.interception import originals
+from retrograde.trace.interception import let_numba_compile
 
 if TYPE_CHECKING:
     from retrograde.compiler.machine.written import Kernel
@@ -209,34 +207,23 @@ _jitable: set[types.FunctionType] = set()
 class Guarded:
     """A numba dispatcher that compiles with NumPy's own functions in place, also while a transform runs."""
 
-    __slots__ = ("dispatcher", "name", "otherwise", "seen")
+    __slots__ = ("dispatcher", "name", "otherwise")
 
     def __init__(self, dispatcher: Any, name: str, otherwise: Callable[[], Any] | None = None) -> None:
         """
         Args:
             otherwise: makes a dispatcher for the same that takes more kinds of arguments.
         """
+        let_numba_compile()
         self.dispatcher = dispatcher
         self.name = name
         self.otherwise = otherwise
-        self.seen: set[Any] = set()
 
     def __call__(self, *args: Any) -> Any:
-        if not levels.ACTIVE:
-            try:
-                return self.dispatcher(*args)
-            except numba().core.errors.NumbaError as error:
-                return self.without(error, args)
-        key = tuple(map(_layout, args))
-        if key in self.seen:
+        try:
             return self.dispatcher(*args)
-        with originals():
-            try:
-                result = self.dispatcher(*args)
-            except numba().core.errors.NumbaError as error:
-                return self.without(error, args)
-        self.seen.add(key)
-        return result
+        except numba().core.errors.NumbaError as error:
+            return self.without(error, args)
 
     def without(self, error: Exception, args: tuple[Any, ...]) -> Any:
         """What the other dispatcher makes of some arguments that numba has refused."""
@@ -244,14 +231,6 @@ class Guarded:
             raise explained(error, self.name) from None
         self.dispatcher, self.otherwise = self.otherwise(), None
         return self(*args)
-
-
-def _layout(a: Any) -> Any:
-    """What numba tells types apart by."""
-    kind = type(a)
-    if kind is ndarray:
-        return a.dtype.num, a.ndim, a.flags.num
-    return (kind, *map(_layout, a)) if isinstance(a, tuple) else kind
 
 
 def explained(error: Exception, name: str) -> Exception:

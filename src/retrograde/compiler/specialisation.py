@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from retrograde.compiler.explain import Explanation
     from retrograde.compiler.lower.function import Lowered
     from retrograde.compiler.options import Options
+    from retrograde.rules.table import General
 
 Leaves = Sequence[Any]
 SINGLES = (Type("float32"), Type("complex64"))
@@ -75,6 +76,8 @@ class Specialisation:
         sizes: the shapes, or the values, of the leaves in the last call.
         leaves, result_roles: the roles of the leaves of the arguments, and of the results that have derivatives.
         is_smooth: whether all results have derivatives, and nothing is written into an argument.
+        is_one_number: whether there is one result besides, a real number.
+        rule: for calls whose derivative has been computed with the value (see at_once.py).
         is_flat: whether each argument is one leaf.
         usual: the programs for arguments of which nothing is known beside their types.
         gradients: what is known of them, by the places of the arguments; None where the result is no real number.
@@ -116,6 +119,9 @@ class Specialisation:
         self.finals = [i for i in self.written if self.types[i].is_inexact]
         self.result_roles: list[Role] = [("y", j) for j in self.outputs]
         self.is_smooth = not self.written and len(self.outputs) == len(self.result_types) > 0
+        kinds = [(t.kind, t.is_array) for t in self.result_types]
+        self.is_one_number = self.is_smooth and kinds == [("f", False)]
+        self.rule: General | None = None
 
     # --- programs ------------------------------------------------------------------------------------------------
 

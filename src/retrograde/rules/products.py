@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy import ndarray
+from numpy import float64, ndarray
 
 from retrograde.rules.dispatching import dispatched
 
@@ -91,7 +91,7 @@ def over(x_bar: Any, divisor: Any) -> Any:
 def has_nan(x: Any) -> bool:
     """Whether any element is NaN."""
     kind = type(x)
-    if kind is float or kind is np.float64:
+    if kind is float or kind is float64:
         return bool(x != x)
     if kind is not ndarray:
         x = everything(x)

@@ -246,8 +246,7 @@ def install() -> None:
             else:
                 # Somebody else has given it a class of his own.
                 switch.replace()
-    if not _is_numba_told and "numba.core.dispatcher" in sys.modules:
-        _let_numba_compile()
+    let_numba_compile()
     # A growing tape is all alive: collections find nothing and cost as much as the program itself.
     _thresholds = gc.get_threshold()
     gc.set_threshold(max(_thresholds[0], _PATIENT), *_thresholds[1:])
@@ -313,10 +312,12 @@ def originals() -> Iterator[None]:
                     _set(switch.module, "__class__", switch.kind)
 
 
-def _let_numba_compile() -> None:
+def let_numba_compile() -> None:
     """Let numba, once it is loaded, compile with the originals in place: it looks NumPy's functions up by their names,
     and keeps for good which function it found."""
     global _is_numba_told
+    if _is_numba_told or "numba.core.dispatcher" not in sys.modules:
+        return
     dispatcher = getattr(sys.modules.get("numba.core.dispatcher"), "Dispatcher", None)
     if dispatcher is None:
         return  # it is being imported

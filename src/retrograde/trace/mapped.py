@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from retrograde.errors import BatchError
 from retrograde.trace import protocols, views
@@ -45,7 +46,7 @@ class Mapped(Traced):
         if not self.level.maps:
             kind: type = plain(self.memory).__class__
             return kind
-        return np.ndarray if self.is_array() else self.dtype.type
+        return ndarray if self.is_array() else self.dtype.type
 
     def is_array(self) -> bool:
         """Whether each example is an array, and not a number."""

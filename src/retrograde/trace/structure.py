@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import optree
-from numpy import ndarray
+from numpy import array, generic, memmap, ndarray
 
 from retrograde.errors import InputError, SeedError
 from retrograde.trace.handle import FLOAT64, HANDLES, Traced, is_traced, like_of, plain, shape_of
@@ -50,7 +50,7 @@ _CONSTANTS = (
 def flatten(tree: Any) -> tuple[list[Any], Any]:
     """The leaves of a container and the structure that `unflatten` takes; a bare leaf has the structure None."""
     kind = type(tree)
-    if kind in _NUMBERS or kind is np.ndarray or kind in HANDLES:
+    if kind in _NUMBERS or kind is ndarray or kind in HANDLES:
         return [tree], None
     while True:
         leaves, structure = optree.tree_flatten(tree, namespace=NAMESPACE)
@@ -138,7 +138,7 @@ def is_variable(leaf: Any) -> bool:
     kind = type(leaf)
     if kind in _NUMBERS or kind in HANDLES:
         return True
-    if kind is np.ndarray or kind is np.memmap or isinstance(leaf, np.generic):
+    if kind is ndarray or kind is memmap or isinstance(leaf, generic):
         letter = leaf.dtype.kind
         if letter in "fciu":
             return True
@@ -149,7 +149,7 @@ def is_variable(leaf: Any) -> bool:
             "x.astype(float), if it holds numbers",
             "pass it as a keyword argument or through a closure, if it is a constant",
         )
-    if isinstance(leaf, np.ndarray):
+    if isinstance(leaf, ndarray):
         raise InputError(
             f"a {kind.__module__}.{kind.__name__} cannot be differentiated: its operations are not NumPy's",
             _AS_PLAIN,
@@ -190,7 +190,7 @@ class Inputs:
         lifted = []
         for arg in args:
             kind = type(arg)
-            if kind is float or (kind is np.ndarray and arg.dtype.kind in "fc"):
+            if kind is float or (kind is ndarray and arg.dtype.kind in "fc"):
                 # As nearly all are.
                 leaf = lift(arg)
                 self.primals.append(arg)
@@ -221,7 +221,7 @@ class Inputs:
 
 def _bare(primal: Any) -> Any:
     """An array of a subclass that only says where its memory is (memmap) as a plain array."""
-    return primal.view(np.ndarray) if type(primal) is np.memmap else primal
+    return primal.view(ndarray) if type(primal) is memmap else primal
 
 
 _AS_PLAIN = "np.asarray(x), a plain array (x.filled(value) for a masked one, x.value for a quantity)"
@@ -234,7 +234,7 @@ def of_numpy(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         InputError: it is of a subclass with operations of its own, which nobody has differentiated.
     """
     x = _bare(x)
-    if type(x) is not np.ndarray:
+    if type(x) is not ndarray:
         raise InputError(
             f"a {type(x).__module__}.{type(x).__name__} meets a traced value: its operations are not NumPy's", _AS_PLAIN
         )
@@ -251,7 +251,7 @@ def finished(x_bar: Any, primal: Any) -> Any:
     for an array to be handed over without a copy.
     """
     if type(x_bar) in HANDLES:
-        is_number = isinstance(plain(primal), np.ndarray) and not isinstance(plain(x_bar), np.ndarray)
+        is_number = isinstance(plain(primal), ndarray) and not isinstance(plain(x_bar), ndarray)
         return np.copy(x_bar) if is_number else x_bar  # np.reshape leaves a number of NumPy's a number
     if type(primal) is not ndarray:
         primal = plain(primal)
@@ -260,8 +260,8 @@ def finished(x_bar: Any, primal: Any) -> Any:
         is_held = type(x_bar) is not ndarray or getrefcount(x_bar) > _HELD_BY_CALLER
         if not is_held and x_bar.dtype == dtype and has_own_memory(x_bar) and _is_whole(x_bar):
             return x_bar
-        return np.array(x_bar, dtype=dtype)
-    if isinstance(primal, np.generic):
+        return array(x_bar, dtype=dtype)
+    if isinstance(primal, generic):
         dtype = like_of(primal)[1]
         return dtype.type(x_bar)
     return complex(x_bar) if isinstance(primal, complex) else float(x_bar)
@@ -291,7 +291,7 @@ def zero_like(primal: Any) -> Any:
     """The zero cotangent of a leaf, in the type that `finished` gives."""
     shape, dtype = like_of(primal)
     value = plain(primal)
-    if isinstance(value, np.ndarray):
+    if isinstance(value, ndarray):
         return np.zeros(shape, dtype)
     return dtype.type(0) if isinstance(value, np.generic) else complex(0) if isinstance(value, complex) else 0.0
 
