@@ -324,3 +324,190 @@ def test_a_jacobian_of_many_columns_is_that_of_differences():
     # Again for other sizes, by the same programs.
     found = rg.jacobian(wave, x[:17], 0.7, 1, argnums=0, mode="forward")
     close(found, np.stack([along(lambda x: wave(x, 0.7, 1), x[:17], e) for e in np.eye(17)], 1), 1e-6)
+
+
+# --- reverse mode ----------------------------------------------------------------------------------------------------
+
+
+@rg.compile
+def energy(x, w, n):
+    s = 0.0
+    for i in range(n):
+        s += np.sin(w * x[i]) * x[i - 1]
+    return s
+
+
+def slope(f, x):
+    """The gradient by differences."""
+    return differences(f, x)
+
+
+@pytest.mark.usefixtures("no_bridge")
+def test_a_gradient_of_what_is_around_a_call():
+    def f(x, w):
+        return 2.0 * energy(x * 2.0, w, 3) ** 2 + energy(x, 0.5, 2) + np.sum(x)
+
+    x, w = XS[1], 0.7
+    in_x, in_w = rg.gradient(f, x, w)
+    close(in_x, slope(lambda x: f(x, w), x), 1e-7)
+    close(in_w, slope(lambda w: f(x, w), w), 1e-7)
+    assert type(in_w) is float
+    close(rg.grad(lambda w: f(x, w))(w), in_w)
+
+
+@pytest.mark.usefixtures("no_bridge")
+def test_a_pullback_gives_the_same_as_often_as_it_is_called():
+    def f(x):
+        y = energy(x, 0.7, 3)
+        return y + np.sum(x) + y * 2.0
+
+    x = XS[1].copy()
+    _, back = rg.pullback(f, x)
+    x[:] = 99.0
+    expected = slope(f, XS[1])
+    for seed in (1.0, 1.0, -2.0, 0.0, 1.0):
+        (found,) = back(seed)
+        close(found, seed * expected, 1e-7)
+        found[:] = 17.0
+    close(rg.vmap(back)(np.array([1.0, 3.0]))[0], [expected, 3 * expected], 1e-7)
+
+    _, back = rg.pullback(lambda x: energy(x, 0.7, 3), XS[1])
+    for _ in range(2):
+        (found,) = back(1.0)
+        close(found, slope(lambda x: energy(x, 0.7, 3), XS[1]), 1e-7)
+        found[:] = 17.0
+
+
+@pytest.mark.usefixtures("no_bridge")
+@pytest.mark.parametrize("size", [0, 1, 4, 11])
+def test_a_batch_of_gradients_is_what_a_loop_gives(size):
+    rng = np.random.default_rng(size)
+    xs, ws, ns = rng.normal(size=(size, 3)), rng.normal(size=size), np.resize([3, 1, 2], size)
+
+    def gradients(x, w, n):
+        return rg.gradient(lambda x, w: energy(x, w, n) * 2.0, x, w)
+
+    def by_hand(x, w, n):
+        return rg.gradient(lambda x, w: energy.__wrapped__(x, w, n) * 2.0, x, w)
+
+    for in_axes in ((0, 0, 0), (None, 0, 0), (0, None, None), (None, None, 0), (None, 0, None)):
+        given = [a if axis == 0 else one for a, axis, one in zip((xs, ws, ns), in_axes, (XS[2], 0.3, 3), strict=True)]
+        found = rg.vmap(gradients, in_axes)(*given)
+        assert [np.shape(g) for g in found] == [(size, 3), (size,)]
+        for k in range(size):
+            expected = by_hand(*(a[k] if axis == 0 else a for a, axis in zip(given, in_axes, strict=True)))
+            close(found[0][k], expected[0])
+            close(found[1][k], expected[1])
+
+
+def test_what_an_example_leaves_unset_is_zero_whatever_the_memory_held():
+    x = np.linspace(0.1, 1.0, 300)
+    ns = np.array([300, *([1] * 12)])
+    for _ in range(3):
+        junk = [np.full((13, 300), 7.0) for _ in range(20)]
+        del junk
+        found = rg.vmap(lambda n: rg.grad(lambda x: energy(x, 1.0, n))(x))(ns)
+        for n, g in zip(ns[1:], found[1:], strict=True):
+            close(g, rg.grad(lambda x, n=n: energy(x, 1.0, n))(x))
+
+
+@pytest.mark.usefixtures("no_bridge")
+def test_products_with_hessians_around_a_call():
+    def f(x):
+        return energy(x * x, 0.7, 3) + np.sum(x**3)
+
+    x, v = XS[1], VS[1]
+    expected = along(rg.grad(f), x, v)
+    close(rg.jvp(rg.grad(f), (x,), (v,))[1], expected, 1e-7)
+    close(rg.hvp(f, x, v), expected, 1e-7)
+    close(rg.vmap(lambda v: rg.jvp(rg.grad(f), (x,), (v,))[1])(VS), [along(rg.grad(f), x, v) for v in VS], 1e-7)
+    close(rg.vmap(lambda x: rg.hvp(f, x, v))(XS), [along(rg.grad(f), x, v) for x in XS], 1e-7)
+    close(rg.hessian(f, x) @ v, expected, 1e-7)
+
+
+def test_gradients_in_any_nesting():
+    def f(x):
+        return energy(x, 0.7, 3)
+
+    x, v = XS[1], VS[1]
+    product = along(rg.grad(f), x, v)
+    close(rg.grad(lambda x: np.sum(rg.grad(f)(x) * v))(x), product, 1e-7)
+    close(rg.grad(lambda x: rg.jvp(f, (x,), (v,))[1])(x), product, 1e-7)
+    close(
+        rg.jvp(lambda x: rg.jvp(rg.grad(f), (x,), (v,))[1], (x,), (v,))[1],
+        along(lambda x: along(rg.grad(f), x, v), x, v),
+        1e-4,
+    )
+    close(
+        rg.hessian(lambda x: np.sum(rg.vmap(f)(x * XS)), x) @ v,
+        along(rg.grad(lambda x: sum(f(x * y) for y in XS)), x, v),
+        1e-6,
+    )
+    close(
+        rg.vmap(lambda x: rg.vmap(lambda w: rg.grad(lambda x: energy(x, w, 3))(x))(np.arange(2.0)))(XS)[3, 1],
+        rg.grad(lambda x: energy(x, 1.0, 3))(XS[3]),
+    )
+    # A tangent that the gradient's function closes over.
+    close(
+        rg.jvp(lambda w: rg.grad(lambda x: energy(x, w, 3))(x), (0.7,), (1.0,))[1],
+        differences(lambda w: rg.grad(lambda x: energy(x, w, 3))(x), 0.7),
+        1e-7,
+    )
+
+
+def test_seeds_that_are_traced():
+    _, back = rg.pullback(lambda x: energy(x, 0.7, 3), XS[1])
+    expected = slope(lambda x: energy(x, 0.7, 3), XS[1])
+    close(rg.jvp(lambda s: back(s)[0], (2.0,), (1.0,))[1], expected, 1e-7)
+    close(rg.gradient(lambda s: np.sum(back(s)[0] * VS[0]), 2.0)[0], np.sum(expected * VS[0]), 1e-7)
+
+
+def test_parameters_and_closures():
+    w = rg.param(np.array(XS[1]))
+    found = rg.gradient(lambda: 3.0 * energy(w, 0.7, 3), rg.Params([w]))
+    close(found[w], 3 * slope(lambda x: energy(x, 0.7, 3), XS[1]), 1e-7)
+    rg.back(energy(w, 0.7, 3))
+    close(w.grad, slope(lambda x: energy(x, 0.7, 3), XS[1]), 1e-7)
+
+
+@rg.compile
+def norm(x):
+    return np.sqrt(np.sum(x * x))
+
+
+def test_infinite_slopes_times_zero_are_zero():
+    assert rg.gradient(lambda x: 0.0 * norm(x), np.zeros(2))[0].tolist() == [0.0, 0.0]
+    found = rg.vmap(rg.grad(lambda x: norm(x) ** 2))(np.array([[0.0, 0.0], [3.0, 4.0]]))
+    close(found[1], [6.0, 8.0])
+    close(found[0], rg.grad(lambda x: norm.__wrapped__(x) ** 2)(np.zeros(2)))
+
+
+@rg.compile
+def first_of(x, y):
+    return 2.0 * x[0]
+
+
+def test_arguments_without_a_path_and_single_precision():
+    x = XS[1].astype(np.float32)
+    in_x, in_y = rg.gradient(lambda x, y: 3.0 * first_of(x, y), x, XS[2])
+    close(in_x, np.array([6.0, 0.0, 0.0], np.float32))
+    assert in_x.dtype == np.float32
+    assert in_y is None or not in_y.any()
+    gs = rg.vmap(lambda x: rg.grad(lambda x: 3.0 * first_of(x, 1.0 * x))(x))(XS.astype(np.float32))
+    assert gs.dtype == np.float32
+
+
+def test_an_exception_of_a_gradient_in_a_batch():
+    @rg.compile
+    def careful(x):
+        if x[0] < 0:
+            raise ValueError("negative")
+        return np.sum(np.sqrt(x))
+
+    xs = np.ones((12, 2))
+    xs[7, 0] = -1
+    gradients = rg.vmap(lambda x: rg.grad(lambda x: 2.0 * careful(x))(x))
+    for _ in range(2):
+        with pytest.raises(ValueError, match="negative"):
+            gradients(xs)
+        close(gradients(np.abs(xs)), np.ones((12, 2)))
