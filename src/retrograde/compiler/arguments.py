@@ -11,7 +11,7 @@ from numpy import ndarray
 from retrograde.compiler.form import BOOL, FLOAT, INT, Type
 from retrograde.compiler.lower.values import Constant
 from retrograde.errors import InputError
-from retrograde.trace.handle import HANDLES, MAPPED, SIMPLE, plain
+from retrograde.trace.handle import HANDLES, MAPPED, plain
 
 _DTYPES = frozenset(
     "float64 float32 complex128 complex64 int64 int32 int16 int8 uint64 uint32 uint16 uint8 bool".split()
@@ -25,9 +25,12 @@ _NUMBERS = {float, int, bool, complex, *np.sctypeDict.values()}
 def sort_of(value: Any) -> Any:
     """What tells the types of numbers and arrays apart, at little cost; None for other arguments."""
     kind = type(value)
-    if kind in SIMPLE:
+    if kind in HANDLES:
         value = plain(value)
         kind = type(value)
+        if kind in MAPPED:
+            kind = value.dtype.type
+            return (value.dtype, value.ndim) if value.is_array() else kind if kind in _NUMBERS else None
     if kind is ndarray:
         return value.dtype, value.ndim
     return kind if kind in _NUMBERS else None

@@ -22,6 +22,7 @@ from retrograde.trace.running import Native, NativeGradient, integers_are_data, 
 
 if TYPE_CHECKING:
     from retrograde.compiler.bridge import Bridge
+    from retrograde.compiler.derivatives import Role
     from retrograde.compiler.explain import Explanation
     from retrograde.compiler.fingerprint import Fingerprint
     from retrograde.compiler.specialisation import Gradient, Specialisation
@@ -393,27 +394,34 @@ class Compiled(Native):
         self, args: tuple[Any, ...], kwargs: dict[str, Any], directions: dict[int, Any]
     ) -> tuple[Any, Any] | None:
         """The value, and its tangents along many directions, in one native loop (see trace/running.py)."""
-        from retrograde.compiler.arguments import flat_types
+        of, arguments = self._bound(args, kwargs)
+        places = tuple(directions)
+        if places not in of.tangents:
+            of.tangents[places] = self._tangents(of, arguments, places)
+        known = of.tangents[places]
+        if known is None:
+            return None
         from retrograde.compiler.examples import Examples
+
+        given: dict[Any, Any] = dict(zip(of.leaves, self._leaves(of, arguments), strict=True))
+        given |= zip(known, directions.values(), strict=True)
+        size = len(directions[places[0]])
+        found = of.evaluate("J", 1, given, None, Examples(size, frozenset(known)))
+        return found["y", 0], found["dot", 0, ("y", 0)]
+
+    def _tangents(self, of: Specialisation, arguments: dict[str, Any], places: tuple[int, ...]) -> list[Role] | None:
+        """The roles of the tangents of some arguments; None where one of them, or the result, is no float or array of
+        floats."""
+        from retrograde.compiler.arguments import flat_types
         from retrograde.compiler.form import Type
 
-        of, arguments = self._bound(args, kwargs)
-        if of.written or not of.result_types or of.structure != of.result_types[0]:
-            return None
-        if of.result_types[0].dtype != "float64":
+        if not of.is_smooth or of.structure != of.result_types[0] or of.result_types[0].dtype != "float64":
             return None
         kinds = [of.arguments[name] for name in arguments]
-        along: dict[Any, Any] = {}
-        for place, d in directions.items():
-            if not isinstance(kinds[place], Type) or kinds[place].dtype != "float64":
-                return None
-            number = sum(len(list(flat_types(kind))) for kind in kinds[:place])
-            along["dot", 0, ("x", number)] = d
-        leaves = self._leaves(of, arguments)
-        size = len(next(iter(along.values())))
-        given = {("x", i): leaf for i, leaf in enumerate(leaves)} | along
-        found = of.evaluate("J", 1, given, None, Examples(size, frozenset(along)))
-        return found["y", 0], found["dot", 0, ("y", 0)]
+        if not all(isinstance(kinds[place], Type) and kinds[place].dtype == "float64" for place in places):
+            return None
+        starts = [sum(len(list(flat_types(kind))) for kind in kinds[:place]) for place in places]
+        return [("dot", 0, ("x", start)) for start in starts]
 
 
 @functools.cache

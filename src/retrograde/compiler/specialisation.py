@@ -81,6 +81,7 @@ class Specialisation:
         is_flat: whether each argument is one leaf.
         usual: the programs for arguments of which nothing is known beside their types.
         gradients: what is known of them, by the places of the arguments; None where the result is no real number.
+        tangents: the roles of those of arguments, likewise; None where a transform has to trace the function.
         is_plain: run the text as plain Python instead of compiling it.
         is_beyond_numba: numba cannot compile the function as it is written.
     """
@@ -108,6 +109,7 @@ class Specialisation:
         self.sizes: dict[str, Any] = {}
         self.variants: dict[Known, Variant] = {}
         self.gradients: dict[tuple[int, ...], Gradient | None] = {}
+        self.tangents: dict[tuple[int, ...], list[Role] | None] = {}
         self.usual = self.variant()
         interface = self.usual.interface
         self.params, self.types = interface.params, interface.types

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograde.errors import LossError, ScalarError
+from retrograde.rules.products import is_finite
 from retrograde.trace.handle import HANDLES, MAPPED, Traced, contents, plain
 
 # What else can be done with an output that is no loss, for transforms of a function and for `back`.
@@ -29,9 +30,10 @@ def check_loss(y: Any, name: str) -> None:
     if kind in HANDLES:
         value = plain(value)
         kind = type(value)
-    if kind is not float and kind is not np.float64:
+    is_mapped = kind in MAPPED
+    if kind is not float and kind is not np.float64 and not (is_mapped and value.dtype.kind == "f" and not value.shape):
         _check_scalar(value, name)
-    if kind in MAPPED:
+    if is_mapped:
         _check_all(value, name)
     elif not math.isfinite(value):
         what = "NaN" if value != value else "infinite"
@@ -45,6 +47,8 @@ def check_loss(y: Any, name: str) -> None:
 def _check_all(value: Any, name: str) -> None:
     """The same of the losses of all examples of a batch."""
     losses = contents(value)
+    if is_finite(losses):
+        return
     bad = np.flatnonzero(~np.isfinite(losses))
     if bad.size:
         what = "NaN" if np.isnan(losses.reshape(-1)[bad[0]]) else "infinite"

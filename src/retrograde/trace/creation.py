@@ -15,8 +15,10 @@ from retrograde.trace.handle import HANDLES, is_traced
 
 def contains_traced(tree: Any) -> bool:
     """Whether a traced value is in a nested list or tuple."""
-    if type(tree) in HANDLES or not isinstance(tree, (list, tuple)):
-        return is_traced(tree)
+    if type(tree) in HANDLES:
+        return True
+    if not isinstance(tree, (list, tuple)):
+        return False
     # Long lists of numbers are looked through without a loop in Python.
     kinds = set(map(type, tree))
     if not kinds.isdisjoint(HANDLES):
