@@ -84,8 +84,19 @@ def dispatch(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
 
 def highest_level(tree: Any) -> Level | None:
     """The highest level of the traced values in a nested sequence."""
-    levels = [x.level for _, x in _traced(tree)]
-    return max(levels, key=lambda level: level.depth) if levels else None
+    if type(tree) in HANDLES:
+        return tree.level  # type: ignore[no-any-return]
+    highest: Level | None = None
+    for x in tree if isinstance(tree, list | tuple) else ():
+        if type(x) in HANDLES:
+            level: Level | None = x.level
+        elif isinstance(x, list | tuple):
+            level = highest_level(x)
+        else:
+            continue
+        if level is not None and (highest is None or level.depth > highest.depth):
+            highest = level
+    return highest
 
 
 class Operand(NamedTuple):
