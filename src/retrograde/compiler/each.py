@@ -237,8 +237,10 @@ def _begin(of: Specialisation, variant: Variant, which: Which, given: Given, gat
     program = variant.program(which)
     for lane_role, type_ in zip(program.results, program.types, strict=True):
         role, place = gathered.place(lane_role, 0)
+        if place is None and role not in gathered.found:
+            return False  # the same for all, of which a loop keeps nothing
         if place is None:
-            return False
+            continue
         of_one: tuple[int, ...] = ()
         if type_.is_array:
             like = base(role)
@@ -250,6 +252,8 @@ def _begin(of: Specialisation, variant: Variant, which: Which, given: Given, gat
     one = examples.first(given)
     for p in of.call(variant, which).parameters:
         role, place = gathered.place(p.role, 0)
+        if p.is_out and place is None and role not in gathered.found:
+            return False
         if p.is_out and place is not None:
             is_begun = given.get(role) is not None
             like = one[role if is_begun or p.like is None else p.like]
