@@ -282,6 +282,13 @@ def test_a_value_of_a_transform_that_has_ended_is_refused():
     rg.jvp(lambda x: kept.append(x) or x, (XS[0],), (VS[0],))
     with pytest.raises(EndedError):
         total(kept[0])
+    rg.vmap(lambda x: kept.append(x) or x)(XS)
+    rg.grad(lambda x: kept.append(x) or np.sum(x))(XS[0])
+    for old in kept[1:]:
+        with pytest.raises(EndedError):
+            total(old)
+        with pytest.raises(EndedError):
+            rg.jvp(lambda x, old=old: energy(x, old[0], 3), (XS[1],), (VS[1],))
 
 
 class Pair(NamedTuple):
@@ -453,6 +460,15 @@ def test_gradients_in_any_nesting():
         differences(lambda w: rg.grad(lambda x: energy(x, w, 3))(x), 0.7),
         1e-7,
     )
+
+
+def test_linear_parts_are_replayed():
+    def f(x):
+        return energy(x, 0.7, 3) * 2.0
+
+    _, push = rg.linearize(f, XS[1])
+    for v in VS:
+        close(push(v), along(f, XS[1], v), 1e-7)
 
 
 def test_seeds_that_are_traced():

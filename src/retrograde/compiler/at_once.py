@@ -45,6 +45,8 @@ def at_once(of: Specialisation, leaves: list[Any]) -> list[Any] | None:
     given = _Given()
     if not given.take(of, leaves):
         return None
+    for level in given.levels:
+        level.number()  # raises, once it has ended
     # A partial may well be infinite where what it is multiplied with is zero; that is no news to the user.
     with errstate(all="ignore"):
         if given.tape is None:
@@ -85,10 +87,14 @@ class _Given:
                 else:
                     continue
             self.values[role] = x
-        levels = [level for level in (self.batch, self.push, self.tape) if level is not None]
-        if len(levels) == 0 or levels[-1] is self.batch:
+        if self.tape is None and self.push is None:
             return False
-        return len(levels) == 1 or all(a.depth < b.depth for a, b in pairwise(levels))
+        return all(a.depth < b.depth for a, b in pairwise(self.levels))
+
+    @property
+    def levels(self) -> list[Any]:
+        """From the outermost."""
+        return [level for level in (self.batch, self.push, self.tape) if level is not None]
 
     def take_traced(self, role: Role, x: Any, is_input: bool) -> bool:
         level = x.level
@@ -127,7 +133,6 @@ class _Given:
 
 
 def _pushed(of: Specialisation, given: _Given) -> list[Any] | None:
-    given.push.number()  # raises, once the transform has ended
     examples = given.examples
     found = of.evaluate("J", 1, given.values, examples=examples)
     results = []
@@ -159,9 +164,6 @@ def _of_push(found: dict[Role, Any], role: Role, given: _Given, examples: Exampl
 
 def _recorded(of: Specialisation, given: _Given) -> Any:
     """The one number that is the result, on the tape with its gradient; None where that is infinite or NaN."""
-    given.tape.number()
-    if given.push is not None:
-        given.push.number()
     examples = given.examples
     places = [operand.slot for operand in given.recorded]
     wanted = None if len(places) >= len(of.inputs) else frozenset(places)
