@@ -179,8 +179,10 @@ def _recorded(of: Specialisation, given: _Given) -> Any:
                 return None
         bars[place] = _of_push(found, role, given, examples)
     y = _of_push(found, ("y", 0), given, examples)
-    # All leaves count as arguments.
-    binding = Binding(_rule(of), y, (), {}, tuple(range(len(bars))), _scaling(bars))
+    args: list[Any] = [None] * len(bars)
+    for operand in given.recorded:
+        args[operand.slot] = operand.traced.primal
+    binding = Binding(_rule(of), y, tuple(args), {}, tuple(range(len(bars))), _scaling(bars))
     return given.tape.apply(binding, given.recorded)
 
 
