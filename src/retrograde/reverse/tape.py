@@ -216,7 +216,13 @@ class Tape(RecordingLevel):
                 self.nodes.clear()
         if self.hooks:
             tell_unreached(self.hooks, cotangents)
-        bars = []
+        bars: list[Any] = []
         for link in links:
-            bars.append(None if link is None else _taken(cotangents, link[0], as_accumulator=False))
+            if link is None:
+                bars.append(None)
+                continue
+            x_bar = cotangents[link[0]]
+            cotangents[link[0]] = None
+            bars.append(x_bar.value if type(x_bar) is Accumulator else x_bar)
+            del x_bar  # whoever alone holds a cotangent need not copy it
         return bars

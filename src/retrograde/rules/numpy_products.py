@@ -243,11 +243,13 @@ def inner_adjoint_b(y_bar: Any, a: Any, b: Like) -> Any:
 
 def vdot_adjoint_a(y_bar: Any, a: Like, b: Any) -> Any:
     """y = Σ conj(a) b over all elements in order, whatever the shapes."""
-    return reshaped(times(conj(y_bar), b), a.shape)
+    a_bar = times(y_bar if type(y_bar) is float else conj(y_bar), b)
+    return a_bar if type(a_bar) is np.ndarray and a_bar.shape == a.shape else np.reshape(a_bar, a.shape)
 
 
 def vdot_adjoint_b(y_bar: Any, a: Any, b: Like) -> Any:
-    return reshaped(times(y_bar, a), b.shape)
+    b_bar = times(y_bar, a)
+    return b_bar if type(b_bar) is np.ndarray and b_bar.shape == b.shape else np.reshape(b_bar, b.shape)
 
 
 def outer_adjoint_a(y_bar: Any, a: Like, b: Any) -> Any:

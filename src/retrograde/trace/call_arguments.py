@@ -33,7 +33,8 @@ def normalised(
             rule.usual_forms.add(form)
     positions = positions_of(rule, args)
     for i, arg in enumerate(args):
-        if type(arg) not in _SIMPLE and i not in positions:
+        kind = type(arg)
+        if kind not in _SIMPLE and i not in positions and not (kind is tuple and PARTS.issuperset(map(type, arg))):
             args = tuple([arg if i in positions else _constant(rule, i, arg) for i, arg in enumerate(args)])
             break
     if kwargs and not ATOMS.issuperset(map(type, kwargs.values())):

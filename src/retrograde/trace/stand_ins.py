@@ -290,7 +290,7 @@ def _taking_lists(
 ) -> Callable[..., Any]:
     @functools.wraps(original)
     def replaced(*args: Any, **kwargs: Any) -> Any:
-        for arg in args:
+        for arg in args[:count]:
             # Not isinstance, which asks a traced value for its class.
             if issubclass(type(arg), _SEQUENCES):
                 args = (*map(take, args[:count]), *(args[count:] if count else ()))

@@ -258,8 +258,10 @@ def finished(x_bar: Any, primal: Any) -> Any:
     if isinstance(primal, ndarray):
         dtype = primal.dtype if primal.dtype.kind in "fc" else FLOAT64
         is_held = type(x_bar) is not ndarray or getrefcount(x_bar) > _HELD_BY_CALLER
-        if not is_held and x_bar.dtype == dtype and has_own_memory(x_bar) and _is_whole(x_bar):
-            return x_bar
+        if not is_held and x_bar.dtype == dtype:
+            owns_it = x_bar.base is None and x_bar.flags.writeable
+            if owns_it or (has_own_memory(x_bar) and _is_whole(x_bar)):
+                return x_bar
         return array(x_bar, dtype=dtype)
     if isinstance(primal, generic):
         dtype = like_of(primal)[1]

@@ -191,7 +191,7 @@ def kept(x: Any, level: Level) -> Any:
     if x.nbytes <= _SMALL or level.borrowed is None:
         return x.copy(order="K")
     arrays = [x]
-    while isinstance(owner := owner_of(arrays[-1]), ndarray):
+    while arrays[-1].base is not None and isinstance(owner := owner_of(arrays[-1]), ndarray):
         arrays.append(owner)
     if arrays[-1].nbytes > x.nbytes:
         return x.copy(order="K")
