@@ -54,7 +54,7 @@ class Cotangents(Writer):
         self.blocks: list[int] = []
         self.started: set[str] = set()
         self.zeroed: dict[int, Block] = {}
-        self.around = list(walk(program.body))
+        self.around = walk(program.body)
         self.swapped = {name for s in walk(program.body) if isinstance(s, Swap) for name in s.targets}
         self.definition = {name: s for s in walk(program.body) for name in defs(s)}
 

@@ -186,7 +186,7 @@ def last_words(loop: For, carried: set[str], memory: Memory) -> dict[str, set[in
     """
     found: dict[str, set[int]] = {}
     changes = Changes(loop.body, memory)
-    everything = list(walk(loop.body))
+    everything = walk(loop.body)
     loops: dict[int, Statement] = {id(s): s for s in everything if isinstance(s, For | While)}
     for root in carried:
         if root.startswith("$"):

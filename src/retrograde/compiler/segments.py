@@ -40,7 +40,7 @@ def in_segments(program: Program, checkpoint: bool | int) -> Program:
     """
     made = program.derived(program.name)
     memory = Memory(made)
-    changes, around = Changes(made.body, memory), list(walk(made.body))
+    changes, around = Changes(made.body, memory), walk(made.body)
     body: Block = []
     for s in made.body:
         if isinstance(s, For) and has_small_state(Iterations(made, s, memory, changes, around)):

@@ -89,7 +89,7 @@ class Frame(Arrays):
         self.room_on_stack = ALL_ON_STACK if is_main or program.name in shared.handed else 0
         self.loops = 0
         self.known = NonNegative(program)
-        everything = list(walk(program.body))
+        everything = walk(program.body)
         self.makers: dict[str, list[Statement]] = {}
         for s in everything:
             for name in defs(s):

@@ -16,7 +16,7 @@ from retrograde.compiler.form import Call, For, Get, Program, Set, cells_written
 
 
 def outline(program: Program) -> None:
-    for s in list(walk(program.body)):
+    for s in walk(program.body):
         if isinstance(s, For) and s.parallel:
             _outline(program, s)
 

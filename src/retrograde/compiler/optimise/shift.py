@@ -10,7 +10,7 @@ from retrograde.compiler.form import Add, Block, For, Get, Op, Program, Set, Sta
 
 def fix_shifts(program: Program) -> None:
     """Take no derivative of the shift of any log-sum-exp."""
-    everything = list(walk(program.body))
+    everything = walk(program.body)
     readers: dict[str, list[Statement]] = {}
     for s in everything:
         for name in uses(s):
