@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from numpy import array, asarray, broadcast_to, ndarray, ndim, require, shape, zeros  # NumPy's own
 
 from retrograde.compiler.examples import Examples, Gathered, Loop, lanes_for
-from retrograde.compiler.parameters import Parameter, base, in_field
+from retrograde.compiler.parameters import Found, Parameter, base, in_field
 from retrograde.compiler.variant import Variant, Which
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ ENOUGH_FOR_A_LOOP = 5
 """So many groups of examples are worth the tenth of a second that it takes to compile a loop over them."""
 
 
-def run_each(of: Specialisation, which: Which, given: Given, examples: Examples) -> Given:
+def run_each(of: Specialisation, which: Which, given: Given, examples: Examples) -> Found:
     """What the results of a program stand for, with the axis of the examples in front where they differ."""
     given = given | {role: _in_order(given[role]) for role in examples.roles}
     found: Given = {}
@@ -61,7 +61,7 @@ def _in_order(value: Any) -> Any:
     return value if type(value) is ndarray and value.flags.carray else require(value, requirements=("C", "W"))
 
 
-def _finish(of: Specialisation, which: Which, given: Given, gathered: Gathered, done: int) -> Given:
+def _finish(of: Specialisation, which: Which, given: Given, gathered: Gathered, done: int) -> Found:
     """All results, where the first groups are done."""
     examples, lanes = gathered.examples, which.lanes
     for number in range(done, -(-examples.size // lanes)):
@@ -182,9 +182,11 @@ def prepared(of: Specialisation, variant: Variant, which: Which, gathered: Gathe
         slots.append(Slot(p, role, place, varies))
     program = variant.program(which)
     to = [gathered.place(role, 0) for role in program.results]
-    ndims = tuple(t.ndim for t in program.types)
+    lanes, ndims = tuple(lane for _, lane in to), tuple(t.ndim for t in program.types)
+    if getattr(of.native(variant, which), "tells_of_nan", False):
+        lanes, ndims = (*lanes, None), (*ndims, -1)
     places = tuple(slot.place for slot in slots)
-    loop = Loop(program.name, which.lanes, places, tuple(lane for _, lane in to), ndims)
+    loop = Loop(program.name, which.lanes, places, lanes, ndims)
     results = tuple(role for role, lane in to if lane is not None)
     made = variant.ways[key] = Prepared(tuple(slots), results, of.native_loop(variant, which, loop))
     return made

@@ -8,10 +8,13 @@ front.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy import array, asarray, broadcast_to, empty, shape, zeros  # NumPy's own, whatever transform is running
+
+from retrograde.compiler.parameters import Found
 
 if TYPE_CHECKING:
     from retrograde.compiler.derivatives import Role
@@ -131,10 +134,11 @@ class Gathered:
     def __init__(self, examples: Examples, lanes: int) -> None:
         self.examples = examples
         self.lanes = lanes
-        self.found: dict[Role, Any] = {}
+        self.found = Found()
         self._shared: set[Role] = set()
         self._in_place: set[tuple[Role, int]] = set()
         self._unset: set[Role] = set()  # arrays that were not made of zeros
+        self._clean: Counter[Role] = Counter()  # in how many examples of it there is no NaN
 
     def place(self, role: Role, number: int) -> tuple[Role, int | None]:
         """The role of which a result of a group is an example, and which; None for what all examples share."""
@@ -180,8 +184,10 @@ class Gathered:
         self.found |= results
         self._shared.update(results)
 
-    def add(self, number: int, results: dict[Role, Any]) -> None:
+    def add(self, number: int, results: Found) -> None:
         """Take the results of a group."""
+        to = (self.place(role, number) for role in results.clean)
+        self._clean.update(base for base, place in to if place is not None and place < self.examples.size)
         for role, value in results.items():
             base, place = self.place(role, number)
             if place is None:
@@ -193,11 +199,12 @@ class Gathered:
             if place < self.examples.size and (base, place) not in self._in_place:
                 self.found[base][place] = value
 
-    def all(self) -> dict[Role, Any]:
+    def all(self) -> Found:
         """The results; those that turned out to be the same for all, though they need not be, for each."""
         for role in self._shared:
             if self.examples.reach(role):
                 self.found[role] = self.examples.spread(self.found[role])
+        self.found.clean = frozenset(role for role, count in self._clean.items() if count == self.examples.size)
         return self.found
 
 

@@ -207,17 +207,25 @@ _jitable: set[types.FunctionType] = set()
 class Guarded:
     """A numba dispatcher that compiles with NumPy's own functions in place, also while a transform runs."""
 
-    __slots__ = ("dispatcher", "name", "otherwise")
+    __slots__ = ("dispatcher", "name", "otherwise", "tells_of_nan")
 
-    def __init__(self, dispatcher: Any, name: str, otherwise: Callable[[], Any] | None = None) -> None:
+    def __init__(
+        self,
+        dispatcher: Any,
+        name: str,
+        otherwise: Callable[[], Any] | None = None,
+        tells_of_nan: bool = False,
+    ) -> None:
         """
         Args:
             otherwise: makes a dispatcher for the same that takes more kinds of arguments.
+            tells_of_nan: whether the last result says if a NaN was seen; that of the other dispatcher does not.
         """
         let_numba_compile()
         self.dispatcher = dispatcher
         self.name = name
         self.otherwise = otherwise
+        self.tells_of_nan = tells_of_nan
 
     def __call__(self, *args: Any) -> Any:
         try:
@@ -229,7 +237,7 @@ class Guarded:
         """What the other dispatcher makes of some arguments that numba has refused."""
         if self.otherwise is None:
             raise explained(error, self.name) from None
-        self.dispatcher, self.otherwise = self.otherwise(), None
+        self.dispatcher, self.otherwise, self.tells_of_nan = self.otherwise(), None, False
         return self(*args)
 
 

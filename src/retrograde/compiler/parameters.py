@@ -58,12 +58,25 @@ class Call(NamedTuple):
         results: what those of the code stand for.
         singles: those that are numbers in single precision, of which native code makes Python's own; and their types.
         code: native, or plain Python.
+        looked_at: the roles of the arrays in which native code looks for a NaN as it writes them. It says, as one more
+            result, whether it saw one; what takes its place where numba refuses it does not.
     """
 
     parameters: tuple[Parameter, ...]
     results: tuple[Role, ...]
     singles: tuple[tuple[Role, Callable[[Any], Any]], ...]
     code: Callable[..., Any]
+    looked_at: frozenset[Role] = frozenset()
+
+
+class Found(dict["Role", Any]):
+    """What the results of a program stand for, and the arrays that it wrote.
+
+    Attributes:
+        clean: the roles of those arrays that have no NaN, as the program has seen.
+    """
+
+    clean: frozenset[Role] = frozenset()
 
 
 def base(role: Role) -> Role:

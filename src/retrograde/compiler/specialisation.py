@@ -16,7 +16,7 @@ from retrograde.compiler.each import run_each, run_none
 from retrograde.compiler.examples import Examples, Loop, Room, new_array
 from retrograde.compiler.fingerprint import Fingerprint
 from retrograde.compiler.form import BROADCAST, NOTHING, SHORT, UNEQUAL, Known, Type
-from retrograde.compiler.parameters import Call, base, in_field, parameters
+from retrograde.compiler.parameters import Call, Found, base, in_field, parameters
 from retrograde.compiler.settings import USUAL, Settings
 from retrograde.compiler.source import Source
 from retrograde.compiler.variant import Finished, Variant, Wanted, Which
@@ -181,7 +181,8 @@ class Specialisation:
             return None
         key = variant.key_of(("kernel", which))
         found = native.load_kernel(made.kernel, made.name, made.params, self.title(which), self.settings, key)
-        return native.Guarded(found, self.title(which), lambda: self._of_text(variant, which, made).dispatcher)
+        otherwise = functools.partial(self._of_text, variant, which, made)
+        return native.Guarded(found, self.title(which), lambda: otherwise().dispatcher, bool(made.kernel.looked_at))
 
     def native_loop(self, variant: Variant, which: Which, loop: Loop) -> Callable[..., Any]:
         """The loop over groups of examples (see examples.py)."""
@@ -237,7 +238,8 @@ class Specialisation:
         which = Which(kind, order, False, wanted, along if any(a is not None for a in along) else ())
         results = run_each(self, which, given, examples) if examples else self.run(which, given)
         is_derivative = order > 0 or kind == "T"
-        if is_derivative and any(has_nan(value) for role, value in results.items() if role[0] != "y"):
+        seen = results.clean
+        if is_derivative and any(has_nan(v) for role, v in results.items() if role[0] != "y" and role not in seen):
             which = which._replace(careful=True)
             results = run_each(self, which, given, examples) if examples else self.run(which, given)
         return results
@@ -247,7 +249,7 @@ class Specialisation:
         found = frozenset(i for i in self.inputs if given.get(("dot", number, ("x", i))) is not None)
         return None if found.issuperset(self.inputs) else found
 
-    def run(self, which: Which, given: dict[Role, Any], room: Room = new_array) -> dict[Role, Any]:
+    def run(self, which: Which, given: dict[Role, Any], room: Room = new_array) -> Found:
         """What the results of a program stand for, and the arrays that it writes.
 
         Args:
@@ -256,7 +258,7 @@ class Specialisation:
         call = self.call(self.variant_for(given), which)
         self.note_sizes([given[role] for role in self.leaves])
         args: list[Any] = []
-        results: dict[Role, Any] = {}
+        results = Found()
         for p in call.parameters:
             value = given.get(p.role)
             if value is not None:
@@ -289,7 +291,10 @@ class Specialisation:
             else:
                 raise
             return self.run(which, given, room)
-        results.update(zip(call.results, values or (), strict=True))
+        count = len(call.results)
+        results.update(zip(call.results, values[:count] if values else (), strict=True))
+        if values and values[count:] == (0,):
+            results.clean = frozenset(role for role in call.looked_at if given.get(role) is None)
         for role, kind in call.singles:
             results[role] = kind(results[role])
         return results
@@ -307,7 +312,10 @@ class Specialisation:
                 for role, type in zip(program.results, program.types, strict=True)
                 if type in SINGLES
             )
-            found = variant.calls[which] = Call(given, program.results, singles, self.native(variant, which))
+            seen = () if program.kernel is None else program.kernel.looked_at
+            looked_at = frozenset(program.roles[k] for k in seen)
+            found = Call(given, program.results, singles, self.native(variant, which), looked_at)
+            variant.calls[which] = found
         return found
 
     def is_out(self, which: Which, role: Role) -> bool:

@@ -54,6 +54,7 @@ class Function(Vectors):
         vectors: where the cells are that each iteration has for its own, or a part of.
         done: statements (their ids) that were written together with another one.
         nowhere: a place for what lanes read and write that do not run.
+        seen: for each type a sum in each lane of what is stored where a NaN is looked for: it is NaN if one was.
     """
 
     def __init__(self, program: Program, shared: Shared, is_main: bool) -> None:
@@ -65,6 +66,7 @@ class Function(Vectors):
         self.vectors: dict[str, str] = {}
         self.done: set[int] = set()
         self.nowhere = ""
+        self.seen: dict[Type, str] = {}
 
     # --- statements ----------------------------------------------------------------------------------------------
 
@@ -103,6 +105,7 @@ class Function(Vectors):
         self.write(f"br i1 {more}, label %{loop}, label %{loop}.done")
         self.begin(f"{loop}.done")
         self.add_sums(s.abreast)
+        self.tell_of_nan()
         self.jump(f"{loop}.end")
         self.begin(f"{loop}.end")
 
@@ -338,6 +341,33 @@ class Function(Vectors):
             text = self.operand(s.value, type)
         where = self.places(s.array, s.index)
         self.store(where, text, type)
+        self.look_for_nan(s, text, type)
+
+    def look_for_nan(self, s: Store, text: str, type: Type) -> None:
+        """Note what is stored in an array of the caller's, who would have to read all of it again for a NaN."""
+        assert self.side is not None
+        root = self.side.memory.root(s.array)
+        if not self.is_of_caller(root) or type.kind != "f" or self.shared.fast:
+            return
+        if type not in self.seen:
+            self.seen[type] = self.slot(vector(type), "zeroinitializer")
+        before = self.new(f"load {vector(type)}, ptr {self.seen[type]}")
+        after = self.new(f"fadd {vector(type)} {before}, {text}")
+        self.write(f"store {vector(type)} {self.where(self.mask, after, before, type)}, ptr {self.seen[type]}")
+        self.shared.looked_at.add(id(s))
+
+    def tell_of_nan(self) -> None:
+        """Infinities of both signs add up to NaN, too: the caller looks for himself then."""
+        for type, place in self.seen.items():
+            total = self.new(f"load {vector(type)}, ptr {place}")
+            tests = self.new(f"fcmp uno {vector(type)} {total}, {total}")
+            note, go_on = self.label("note"), self.label("go")
+            self.write(f"br i1 {self.over_lanes('or', tests, BOOL)}, label %{note}, label %{go_on}")
+            self.begin(note)
+            self.write("store i64 1, ptr %nan")
+            self.jump(go_on)
+            self.begin(go_on)
+        self.seen = {}
 
     def store(self, where: str | list[str], text: str, type: Type) -> None:
         if not isinstance(where, str):

@@ -65,6 +65,7 @@ class Shared(Protocol):
     is_recursive: bool
     runners: list[str]
     handed: dict[str, dict[str, Handed]]
+    looked_at: set[int]
 
     def number(self, error: str, message: str) -> int: ...
 
@@ -130,6 +131,15 @@ class Frame(Arrays):
 
     def is_not_negative(self, x: Operand) -> bool:
         return (isinstance(x, str) and self.program.types[x].kind == "u") or self.known.holds(x)
+
+    @property
+    def can_tell_of_nan(self) -> bool:
+        return self.is_main or self.program.name in self.shared.handed
+
+    def is_of_caller(self, array: str) -> bool:
+        """Whether an array is one that the main function was given."""
+        handed = self.shared.handed.get(self.program.name, {})
+        return array in self.program.params if self.is_main else array in handed and handed[array].number is not None
 
     @property
     def may_run_again(self) -> bool:
@@ -266,6 +276,8 @@ class Frame(Arrays):
                 of_main = how.number is not None
                 self.arrays[name] = Array(f"%p{number}", dims, strides, of_main, name if of_main else None)
         params += [f"ptr noalias nocapture %r{j}" for j in range(len(self.results))]
+        if self.can_tell_of_nan:
+            params.append("ptr nocapture %nan")
         self.block(self.program.body)
         self.jump("exit")
         head = (

@@ -35,6 +35,7 @@ make_array: Any = arrayobj.make_array
 populate_array: Any = arrayobj.populate_array
 from_dtype: Any = numpy_support.from_dtype
 alloca_once: Any = cgutils.alloca_once
+alloca_once_value: Any = cgutils.alloca_once_value
 unpack_tuple: Any = cgutils.unpack_tuple
 
 POINTER = ir.IntType(8).as_pointer()
@@ -71,8 +72,10 @@ def callable_in_numba(kernel: Kernel) -> Any:
 
     def made(*given: Any) -> Any:
         _check(kernel, given)
-        results = types.Tuple([_numba_type(t) for t in kernel.results])
-        return signature(results, *given), functools.partial(_generate, kernel)
+        results = [_numba_type(t) for t in kernel.results]
+        if kernel.looked_at:
+            results.append(types.int64)
+        return signature(types.Tuple(results), *given), functools.partial(_generate, kernel)
 
     names = ", ".join(f"a{k}" for k in range(len(kernel.params)))
     scope: dict[str, Any] = {"made": made}
@@ -123,7 +126,8 @@ def _called(kernel: Kernel, context: Any, builder: Any, signature: Any, args: An
         given += unpack_tuple(builder, array.shape, type.ndim)
         given += unpack_tuple(builder, array.strides, type.ndim)
     places = [_place(context, builder, type) for type in kernel.results]
-    given += [builder.bitcast(p, POINTER) for p in places]
+    has_nan = alloca_once_value(builder, WORD(0))
+    given += [builder.bitcast(p, POINTER) for p in (*places, has_nan)]
     function = _declared(builder.module, kernel.symbol, ir.IntType(32), [a.type for a in given])
     status = builder.call(function, given)
     with builder.if_then(builder.icmp_unsigned("!=", status, status.type(0)), likely=False):
@@ -136,6 +140,8 @@ def _called(kernel: Kernel, context: Any, builder: Any, signature: Any, args: An
     for called in kernel.called:
         _define(called, context, builder.module)
     results = [_result(context, builder, *pair) for pair in zip(kernel.results, places, strict=True)]
+    if kernel.looked_at:
+        results.append(builder.load(has_nan))
     return context.make_tuple(builder, signature.return_type, results)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from retrograde.compiler.form import Program
+from retrograde.compiler.alias import Memory
+from retrograde.compiler.form import Call, Program, Statement, walk
 from retrograde.compiler.machine.abreast import Function
 from retrograde.compiler.machine.frame import Handed
 from retrograde.compiler.machine.memory import FREE, allocator_text
@@ -47,6 +48,7 @@ class _Text:
         self.is_recursive = is_recursive(program)
         self.runners: list[str] = []
         self.handed: dict[str, dict[str, Handed]] = {}
+        self.looked_at: set[int] = set()
 
     def number(self, error: str, message: str) -> int:
         if (error, message) not in self.errors:
@@ -77,7 +79,21 @@ class _Text:
             tuple(self.called.values()),
             frozenset(i for i, p in enumerate(self.program.params) if p in dense),
             bool(self.runners),
+            frozenset(i for i, p in enumerate(self.program.params) if self.is_looked_at(p, i)),
         )
+
+    def is_looked_at(self, param: str, number: int) -> bool:
+        """Whether a NaN is seen that any statement writes into a parameter of the main function."""
+        parts = [(self.program.procedures[fn], how) for fn, how in self.handed.items()]
+        names = [(self.program, param)]
+        names += [(part, name) for part, how in parts for name, h in how.items() if h.number == number]
+        writers = [s for program, name in names for s in self.writers(program, name)]
+        return bool(writers) and self.looked_at.issuperset(map(id, writers))
+
+    def writers(self, program: Program, root: str) -> list[Statement]:
+        memory = Memory(program)
+        on_threads = (s for s in walk(program.body) if not (isinstance(s, Call) and s.fn in self.handed))
+        return [s for s in on_threads if root in memory.writes(s)]
 
 
 _DECLARED = (

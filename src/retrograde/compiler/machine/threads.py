@@ -38,7 +38,7 @@ class Threads(Calls):
             self.statement(x)
         fields = self.handed_over(call)
         status = self.slot("i32", "0")
-        fields.append(f"ptr {status}")
+        fields += ["ptr %nan", f"ptr {status}"]
         types = [field.split(" ", 1)[0] for field in fields]
         record = f"{{ {', '.join(types)} }}"
         data = self.room(record)

@@ -33,13 +33,16 @@ class Kernel(NamedTuple):
 
     Attributes:
         symbol: of the function. It takes each array as a pointer, its lengths and its strides, then numbers as they
-            are, and for each result a pointer to where it goes; it gives the number of an error, or 0.
+            are, for each result a pointer to where it goes, and one to a number that it changes to 1 where it sees a
+            NaN (see `looked_at`); it gives the number of an error, or 0.
         text: all functions of it.
         params, results: their types.
         errors: what each number means, from 1.
         called: the operations that numba has the code of.
         dense: the positions of the array parameters that have to be dense.
         has_threads: whether it runs loops on numba's threads.
+        looked_at: the positions of the array parameters of which it looks for a NaN in all that it writes into them,
+            while it has it at hand.
     """
 
     symbol: str
@@ -50,6 +53,7 @@ class Kernel(NamedTuple):
     called: tuple[Called, ...]
     dense: frozenset[int]
     has_threads: bool = False
+    looked_at: frozenset[int] = frozenset()
 
 
 def strides_of(number: int) -> str:
