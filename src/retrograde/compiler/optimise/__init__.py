@@ -15,6 +15,7 @@ sink.py         what only one arm of a choice needs is computed where that is ch
 vectorise.py    elementary functions that are computed for several elements at once
 inline.py       arrays whose elements are read once each are not stored
 stores.py       writes that nobody sees go: zeros that are overwritten, what is stored last
+copies.py       a copy of an array that nobody writes is that array
 shift.py        no derivative is taken of the shift inside of a log-sum-exp
 counters.py     integers that count iterations become expressions of the loop's variable
 zeros.py        loops that add multiples of zero are left out
@@ -32,6 +33,7 @@ from retrograde.compiler.form import For, Program, walk
 from retrograde.compiler.optimise.abreast import run_abreast
 from retrograde.compiler.optimise.accumulate import accumulate
 from retrograde.compiler.optimise.choose import choose
+from retrograde.compiler.optimise.copies import use_originals
 from retrograde.compiler.optimise.counters import count_by_loops
 from retrograde.compiler.optimise.dead import drop_dead
 from retrograde.compiler.optimise.first_writes import store_first_writes
@@ -62,6 +64,7 @@ PASSES = (
     "small",
     "inline",
     "stores",
+    "copies",
     "shift",
     "choose",
     "counters",
@@ -108,7 +111,7 @@ def prepare(program: Program, passes: Collection[str] = PASSES, differs: bool = 
 
 def tidy(program: Program, passes: Collection[str] = PASSES) -> Program:
     """Clean a program that will be differentiated further."""
-    return _run(program, passes, (*CLEANING, "stores", "dead"), is_last=False)
+    return _run(program, passes, (*CLEANING, "stores", "copies", "dead"), is_last=False)
 
 
 def tidy_roughly(program: Program, passes: Collection[str] = PASSES) -> Program:
@@ -177,6 +180,7 @@ _REWRITING: dict[str, Callable[[Program], bool]] = {
 
 _SIMPLE: dict[str, Callable[[Program], None]] = {
     "stores": drop_idle_stores,
+    "copies": use_originals,
     "overwritten": drop_overwritten,
     "shift": fix_shifts,
     "choose": choose,

@@ -167,11 +167,10 @@ class _Stores:
             if nest is None:
                 break
             found = [x for x in nest.touching if isinstance(x, Load | Store | Increase)]
-            last = found[-1]
             here = [part(self.memory, x.array, x.index, nest.loops) for x in found if not isinstance(x, Store)]
-            if isinstance(last, Store) and (len(found) == 1 or _are_of_one_element(nest)):
+            for last in _last_of_each_element(nest, found):
                 written = part(self.memory, last.array, last.index, nest.loops)
-                if not any(written.meets(p) for p in later):
+                if isinstance(last, Store) and not any(written.meets(p) for p in later):
                     gone.add(id(last))
             later += here
         if gone:
@@ -183,6 +182,16 @@ def _are_of_one_element(nest: Nest) -> bool:
     """Whether all accesses in a body are to one element, another one in each iteration."""
     places = {(x.array, x.index) for x in nest.touching if isinstance(x, Load | Store | Increase)}
     return len(places) == 1 and all(loop.var in next(iter(places))[1] for loop in nest.loops)
+
+
+def _last_of_each_element(nest: Nest, found: list[Load | Store | Increase]) -> list[Load | Store | Increase]:
+    """The last accesses of elements that no other iteration touches, and no other access of the body."""
+    if len(found) == 1:
+        return found
+    columns = list(zip(*(x.index for x in found), strict=True)) if len({x.array for x in found}) == 1 else []
+    is_one_row = all(any(set(column) == {loop.var} for column in columns) for loop in nest.loops)
+    are_apart = all(len(set(c)) == 1 or all(type(i) is int and i >= 0 for i in c) for c in columns)
+    return list({x.index: x for x in found}.values()) if columns and is_one_row and are_apart else []
 
 
 def _replace(block: Block, x: Increase) -> None:
