@@ -35,7 +35,7 @@ def energy(x, n):
 
 if __name__ == "__main__":
     print(rg.gradient(energy, np.array([0.5, 2.0]), 3)[0].tolist(), energy(np.array([0.5, 2.0]), 3))
-    makers = "lower.function", "reverse", "optimise", "machine.text"
+    makers = "form", "lower", "reverse", "optimise", "emit", "machine.text"
     print(any("retrograde.compiler." + part in sys.modules for part in makers))
 """
 X = np.array([0.5, 2.0])

@@ -6,8 +6,9 @@ import pytest
 
 from retrograde.compiler import ops
 from retrograde.compiler.calculus import Writer
-from retrograde.compiler.form import FLOAT, Program
 from retrograde.compiler.partials import partials
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import FLOAT
 from retrograde.rules.table import RULES, Elementwise
 
 # The order of polygamma is an integer, of which there is no derivative.

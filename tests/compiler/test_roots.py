@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from retrograde.compiler.emit import emit
-from retrograde.compiler.form import FLOAT, Op, Program, Return, Type
+from retrograde.compiler.form import Op, Return
 from retrograde.compiler.optimise.roots import powers_by_roots
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import FLOAT, Type
 
 
 def power(exponent):

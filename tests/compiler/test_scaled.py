@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from retrograde.compiler.emit import emit
-from retrograde.compiler.form import FLOAT, INT, For, Op, Program, Return
+from retrograde.compiler.form import For, Op, Return
 from retrograde.compiler.optimise.scaled import scale_once
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import FLOAT, INT
 
 
 def chain(*steps):

@@ -7,7 +7,7 @@ The passes, in order (docs/decisions/0013-the-compiler.md draws them):
 
 source.py      the text, globals, closure and defaults of a function
 normalise.py   break, continue, return and loop else become guards
-lower/         the syntax tree becomes the form (form.py): scalars, element loops, views, whole-array operations
+lower/         the syntax tree becomes the form: scalars, element loops, views, whole-array operations
 optimise/      one pass a file; each keeps a program's meaning and can be switched off
 activity.py    what depends on the inputs and reaches the outputs
 pullback.py    the program of the pullback          tangent.py   the program of the derivative along a direction
@@ -19,6 +19,9 @@ examples.py    many calls in one native loop        kept.py      what outlives t
 explain.py     what a pullback keeps                segments.py  checkpoints of long loops
 elements.py    loops over the elements of arrays    lanes.py     several directions in one program
 parts.py       what directions share, once           dependence.py  what depends on a direction
+
+The form is in five files: program.py holds a function, form.py the statements, types.py the types of its names,
+walks.py goes through statements and copies them, and known.py says what, beside types, is known when it is compiled.
 
 A pullback is made by one class in layers (reverse.py drives it), each a file:
 

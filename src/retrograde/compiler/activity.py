@@ -16,10 +16,8 @@ from retrograde.compiler.form import (
     Increase,
     Load,
     Op,
-    Operand,
     Pop,
     PopArray,
-    Program,
     Push,
     Return,
     Set,
@@ -27,9 +25,10 @@ from retrograde.compiler.form import (
     Store,
     Swap,
     Whole,
-    names_in,
-    walk,
 )
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import Operand
+from retrograde.compiler.walks import names_in, walk
 
 
 class Activity:

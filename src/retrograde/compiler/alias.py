@@ -29,7 +29,6 @@ from retrograde.compiler.form import (
     Load,
     Pop,
     PopArray,
-    Program,
     Push,
     Reshaped,
     Return,
@@ -40,9 +39,9 @@ from retrograde.compiler.form import (
     Swap,
     View,
     Whole,
-    blocks_of,
-    walk,
 )
+from retrograde.compiler.program import Program
+from retrograde.compiler.walks import blocks_of, walk
 
 
 class Memory:

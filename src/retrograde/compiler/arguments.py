@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from retrograde.compiler.form import BOOL, FLOAT, INT, Type
-from retrograde.compiler.lower.values import Constant
+from retrograde.compiler.known import Constant
+from retrograde.compiler.types import BOOL, FLOAT, INT, Type
 from retrograde.errors import InputError
 from retrograde.trace.handle import HANDLES, MAPPED, plain
 

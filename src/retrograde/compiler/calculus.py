@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import At, Block, Op, Operand, Program, Statement, Type, is_number, zero_of
+from retrograde.compiler.form import Block, Op, Statement
 from retrograde.compiler.partials import Product
+from retrograde.compiler.program import Program
+from retrograde.compiler.source import At
+from retrograde.compiler.types import Operand, Type, zero_of
+from retrograde.compiler.walks import is_number
 
 
 class Writer:

@@ -363,7 +363,7 @@ class Compiled(Native):
     def native_products(self, args: tuple[Any, ...], kwargs: dict[str, Any], directions: list[Any]) -> list[Any] | None:
         """The products of the Hessian with many directions, in one native loop (see trace/running.py)."""
         from retrograde.compiler.examples import Examples
-        from retrograde.compiler.form import Type
+        from retrograde.compiler.types import Type
 
         of, arguments = self._bound(args, kwargs)
         kinds = list(of.arguments.values())[: len(args)]
@@ -413,7 +413,7 @@ class Compiled(Native):
         """The roles of the tangents of some arguments; None where one of them, or the result, is no float or array of
         floats."""
         from retrograde.compiler.arguments import flat_types
-        from retrograde.compiler.form import Type
+        from retrograde.compiler.types import Type
 
         if not of.is_smooth or of.structure != of.result_types[0] or of.result_types[0].dtype != "float64":
             return None
@@ -441,7 +441,7 @@ def _by_argument(of: Specialisation, arguments: dict[str, Any], leaves: list[Any
 
 
 def _structured(structure: Any, leaves: Any) -> Any:
-    from retrograde.compiler.form import Type
+    from retrograde.compiler.types import Type
 
     if isinstance(structure, Type):
         return next(leaves)

@@ -16,19 +16,18 @@ from retrograde.compiler.form import (
     Increase,
     Load,
     Op,
-    Operand,
     Pop,
     PopArray,
-    Program,
     Push,
     Statement,
     Store,
     While,
     Whole,
-    blocks_of,
-    walk,
 )
 from retrograde.compiler.ops import is_cheap, is_expensive
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import Operand
+from retrograde.compiler.walks import blocks_of, walk
 
 TRIPS = 50
 EXPENSIVE, MODERATE = 80.0, 4.0

@@ -5,28 +5,12 @@ from __future__ import annotations
 from retrograde.compiler.activity import Activity
 from retrograde.compiler.alias import Changes, Memory
 from retrograde.compiler.calculus import Writer
-from retrograde.compiler.form import (
-    INT,
-    Add,
-    Alloc,
-    At,
-    Block,
-    Copy,
-    For,
-    Get,
-    Increase,
-    Index,
-    Load,
-    Operand,
-    Program,
-    Set,
-    Swap,
-    View,
-    defs,
-    walk,
-    zero_of,
-)
+from retrograde.compiler.form import Add, Alloc, Block, Copy, For, Get, Increase, Index, Load, Set, Swap, View
 from retrograde.compiler.options import Options
+from retrograde.compiler.program import Program
+from retrograde.compiler.source import At
+from retrograde.compiler.types import INT, Operand, zero_of
+from retrograde.compiler.walks import defs, walk
 
 
 class Cotangents(Writer):

@@ -5,23 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from retrograde.compiler.alias import Memory
-from retrograde.compiler.form import (
-    Call,
-    For,
-    If,
-    Op,
-    Operand,
-    Program,
-    Return,
-    Statement,
-    Swap,
-    View,
-    While,
-    defs,
-    names_in,
-    uses,
-    walk,
-)
+from retrograde.compiler.form import Call, For, If, Op, Return, Statement, Swap, View, While
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import Operand
+from retrograde.compiler.walks import defs, names_in, uses, walk
 
 
 class Dependence:

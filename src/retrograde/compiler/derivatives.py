@@ -20,16 +20,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from retrograde.compiler.alias import Memory
-from retrograde.compiler.form import Block, Copy, If, Op, Operand, Program, Raise, Return, substitute, uses, walk
+from retrograde.compiler.form import Block, Copy, If, Op, Raise, Return
 from retrograde.compiler.lanes import in_lanes
 from retrograde.compiler.lower.function import Lowered
 from retrograde.compiler.optimise import finish, prepare, tidy
 from retrograde.compiler.optimise.dead import drop_dead
 from retrograde.compiler.options import Options
 from retrograde.compiler.parts import in_parts
+from retrograde.compiler.program import Program
 from retrograde.compiler.pullback import pullback_program
 from retrograde.compiler.segments import in_segments
 from retrograde.compiler.tangent import program_along_one, tangent_program
+from retrograde.compiler.types import Operand
+from retrograde.compiler.walks import substitute, uses, walk
 
 if TYPE_CHECKING:
     from retrograde.compiler.variant import Wanted

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from retrograde.compiler.form import INT, At, Block, For, Index, Load, Operand, Program, Store
+from retrograde.compiler.form import Block, For, Index, Load, Store
+from retrograde.compiler.program import Program
+from retrograde.compiler.source import At
+from retrograde.compiler.types import INT, Operand
 
 
 def index_of(program: Program, dims: tuple[Operand, ...]) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ from retrograde.compiler.alias import Memory
 from retrograde.compiler.form import (
     Add,
     Alloc,
-    At,
     Block,
     Call,
     Copy,
@@ -25,10 +24,8 @@ from retrograde.compiler.form import (
     Increase,
     Load,
     Op,
-    Operand,
     Pop,
     PopArray,
-    Program,
     Push,
     Raise,
     Reshaped,
@@ -43,60 +40,14 @@ from retrograde.compiler.form import (
     View,
     While,
     Whole,
-    uses,
-    walk,
 )
+from retrograde.compiler.program import Program
+from retrograde.compiler.source import At
+from retrograde.compiler.types import Operand
+from retrograde.compiler.walks import uses, walk
 
 LONGEST = 100
 """Expressions longer than this get a line of their own."""
-
-HEAD = '''"""{title}"""
-
-import math
-
-import numpy as np
-{imports}
-
-def times(g, partial):
-    """The product, which is zero where g is zero, though the partial be infinite or NaN."""
-    product = g * partial
-    return 0.0 if g == 0.0 and product != product else product
-
-
-def per(g, length):
-    """The quotient; of complex numbers, too, no error where the length is zero."""
-    return g / length if length != 0.0 else g * np.inf
-
-
-def over(g, length):
-    """The quotient, which is zero where g is zero."""
-    return 0.0 * g if g == 0.0 else per(g, length)
-
-
-def along(x, ratio):
-    """The product, which is zero where one of the two is zero, though the other be infinite or NaN."""
-    product = x * ratio
-    return 0.0 if product != product and (x == 0.0 or ratio == 0.0) else product
-
-
-def grown(tape):
-    """The tape with twice the space."""
-    longer = np.empty(2 * tape.shape[0], tape.dtype)
-    for i in range(tape.shape[0]):
-        longer[i] = tape[i]
-    return longer
-
-
-def with_elements(tape, top, array):
-    """The tape with all elements of an array behind its first `top`."""
-    while top + array.size > tape.shape[0]:
-        tape = grown(tape)
-    for x in array.flat:
-        tape[top] = x
-        top += 1
-    return tape
-
-'''
 
 
 def emit(program: Program, comments: bool = True) -> str:
@@ -422,4 +373,4 @@ def _bare(text: str) -> str:
     return text[1:-1]
 
 
-__all__ = ["HEAD", "emit"]
+__all__ = ["emit"]

@@ -12,23 +12,11 @@ import numpy as np
 
 from retrograde.compiler import ops
 from retrograde.compiler.derivatives import Derivative, finished
-from retrograde.compiler.form import (
-    Alloc,
-    Block,
-    Copy,
-    For,
-    If,
-    Op,
-    Operand,
-    Program,
-    Slice,
-    Stack,
-    View,
-    While,
-    stem,
-    walk,
-)
+from retrograde.compiler.form import Alloc, Block, Copy, For, If, Op, Slice, Stack, View, While
 from retrograde.compiler.optimise.abreast import WIDTH
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import Operand
+from retrograde.compiler.walks import stem, walk
 
 
 @dataclass(frozen=True)

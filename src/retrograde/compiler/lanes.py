@@ -14,19 +14,10 @@ from typing import NamedTuple
 from retrograde.compiler.cost import cost
 from retrograde.compiler.dependence import Dependence
 from retrograde.compiler.examples import Weights
-from retrograde.compiler.form import (
-    BOOL,
-    Block,
-    If,
-    Op,
-    Operand,
-    Program,
-    Return,
-    Statement,
-    Swap,
-    clone,
-    walk,
-)
+from retrograde.compiler.form import Block, If, Op, Return, Statement, Swap
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import BOOL, Operand
+from retrograde.compiler.walks import clone, walk
 
 
 class Laned(NamedTuple):

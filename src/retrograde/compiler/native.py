@@ -18,7 +18,7 @@ import numpy as np
 
 from retrograde.compiler import kept, special_functions
 from retrograde.compiler.complex_dtype import teach_complex_dtype
-from retrograde.compiler.emit import HEAD
+from retrograde.compiler.head import HEAD
 from retrograde.compiler.self_calls import jitted
 from retrograde.compiler.settings import Settings
 from retrograde.errors import CompilationError, MissingExtraError

@@ -27,7 +27,6 @@ from retrograde.compiler.form import (
     Load,
     Op,
     Pop,
-    Program,
     Raise,
     Return,
     Statement,
@@ -36,12 +35,9 @@ from retrograde.compiler.form import (
     View,
     While,
     Whole,
-    blocks_of,
-    defs,
-    names_in,
-    uses,
-    walk,
 )
+from retrograde.compiler.program import Program
+from retrograde.compiler.walks import blocks_of, defs, names_in, uses, walk
 
 _FIXED = {Swap, Return}
 _FETCHING = {Load, Get, Pop, Call, Whole}

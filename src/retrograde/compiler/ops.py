@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.compiler.form import BOOL, FLOAT, INT, Type
 from retrograde.compiler.special_functions import UFUNCS
+from retrograde.compiler.types import BOOL, FLOAT, INT, Type
 from retrograde.rules import load_scipy
 from retrograde.rules.table import RULES
 

@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from retrograde.compiler.arguments import flat_types
-from retrograde.compiler.form import Alloc, Call, Op, Operand, Program, Return, Type, zero_of
+from retrograde.compiler.form import Alloc, Call, Op, Return
+from retrograde.compiler.known import Constant
 from retrograde.compiler.lower.arrays import Arrays
 from retrograde.compiler.lower.builder import Builder
 from retrograde.compiler.lower.formulas import Formulas
-from retrograde.compiler.lower.values import NONE, Closure, Constant, Lazy
+from retrograde.compiler.lower.values import NONE, Closure, Lazy
+from retrograde.compiler.program import Program
 from retrograde.compiler.source import python_function
+from retrograde.compiler.types import Operand, Type, zero_of
 from retrograde.errors import PullbackError
 from retrograde.trace.running import OwnRule
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from retrograde.compiler.form import Type
+from retrograde.compiler.types import Type
 
 if TYPE_CHECKING:
     from retrograde.compiler.derivatives import Role

@@ -16,7 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import Operand, Program
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import Operand
 from retrograde.errors import MissingRuleError
 from retrograde.rules.table import RULES, Composed, Elementwise
 

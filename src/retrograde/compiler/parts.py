@@ -15,25 +15,10 @@ from typing import NamedTuple
 
 from retrograde.compiler.cost import cost
 from retrograde.compiler.dependence import Dependence
-from retrograde.compiler.form import (
-    Add,
-    Alloc,
-    Block,
-    Copy,
-    Fill,
-    Get,
-    If,
-    Increase,
-    Program,
-    Return,
-    Set,
-    Store,
-    Swap,
-    uses,
-    walk,
-    without,
-)
+from retrograde.compiler.form import Add, Alloc, Block, Copy, Fill, Get, If, Increase, Return, Set, Store, Swap
 from retrograde.compiler.optimise.dead import drop_dead
+from retrograde.compiler.program import Program
+from retrograde.compiler.walks import uses, walk, without
 
 WORTH = 0.8
 """The part of a program's cost that its part for each seed may have, to be worth a program of its own."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from retrograde.compiler.cost import cost, shares
-from retrograde.compiler.form import Program, walk
 from retrograde.compiler.optimise import tidy, tidy_roughly
 from retrograde.compiler.options import Options
+from retrograde.compiler.program import Program
 from retrograde.compiler.reverse import Reverse
+from retrograde.compiler.walks import walk
 
 SMALL = 0.05
 """The part of a program's cost below which it does not pay to weigh the ways of writing a derivative."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from retrograde.compiler.form import Block, For, Get, Load, Op, Statement, View, clone, names_in, uses
+from retrograde.compiler.form import Block, For, Get, Load, Op, Statement, View
 from retrograde.compiler.ops import is_expensive
+from retrograde.compiler.walks import clone, names_in, uses
 
 if TYPE_CHECKING:
     from retrograde.compiler.tapes import Tapes

@@ -25,10 +25,8 @@ from retrograde.compiler.form import (
     If,
     Increase,
     Load,
-    Operand,
     Pop,
     PopArray,
-    Program,
     Push,
     Set,
     Stack,
@@ -36,11 +34,10 @@ from retrograde.compiler.form import (
     Store,
     While,
     Whole,
-    blocks_of,
-    defs,
-    names_in,
-    walk,
 )
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import Operand
+from retrograde.compiler.walks import blocks_of, defs, names_in, walk
 
 NOT_AGAIN = (Push, Pop, PopArray, Stack)
 

@@ -23,10 +23,7 @@ from retrograde.compiler.form import (
     If,
     Increase,
     Load,
-    Note,
     Op,
-    Operand,
-    Program,
     Raise,
     Return,
     Set,
@@ -36,15 +33,15 @@ from retrograde.compiler.form import (
     View,
     While,
     Whole,
-    defs,
-    walk,
-    zero_of,
 )
 from retrograde.compiler.one_sweep import Pair, in_one_sweep
 from retrograde.compiler.ops import has_derivative
 from retrograde.compiler.options import Options
 from retrograde.compiler.partials import partials
+from retrograde.compiler.program import Note, Program
 from retrograde.compiler.reverse_calls import OfCalls
+from retrograde.compiler.types import Operand, zero_of
+from retrograde.compiler.walks import defs, walk
 
 
 class Reverse(OfCalls):

@@ -9,27 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 from retrograde.compiler import own_rules
-from retrograde.compiler.form import (
-    Alloc,
-    At,
-    Block,
-    Call,
-    Copy,
-    Operand,
-    Program,
-    Statement,
-    Whole,
-    defs,
-    free_names,
-    substitute,
-    zero_of,
-)
+from retrograde.compiler.form import Alloc, Block, Call, Copy, Statement, Whole
 from retrograde.compiler.lower.formulas import Formulas
 from retrograde.compiler.lower.values import NONE
 from retrograde.compiler.one_sweep import Pair
 from retrograde.compiler.optimise import tidy
 from retrograde.compiler.options import Options
+from retrograde.compiler.program import Program
 from retrograde.compiler.reverse_loops import OfLoops
+from retrograde.compiler.source import At
+from retrograde.compiler.types import Operand, zero_of
+from retrograde.compiler.walks import defs, free_names, substitute
 
 
 class OfCalls(OfLoops):

@@ -8,11 +8,8 @@ from retrograde.compiler.alias import Changes
 from retrograde.compiler.cost import loops_of
 from retrograde.compiler.elements import copied
 from retrograde.compiler.form import (
-    BOOL,
-    INT,
     Add,
     Alloc,
-    At,
     Block,
     Call,
     Copy,
@@ -20,29 +17,24 @@ from retrograde.compiler.form import (
     Get,
     If,
     Load,
-    Note,
     Op,
-    Operand,
     Pop,
     PopArray,
-    Program,
     Set,
     Slice,
     Statement,
     Store,
-    Type,
     View,
     While,
-    clone,
-    defs,
-    uses,
-    walk,
-    without,
 )
 from retrograde.compiler.one_sweep import Pair
 from retrograde.compiler.options import Options
+from retrograde.compiler.program import Note, Program
 from retrograde.compiler.reexecute import Iterations, is_worth_repeating, last_words, renaming
+from retrograde.compiler.source import At
 from retrograde.compiler.tapes import Loops, Tapes
+from retrograde.compiler.types import BOOL, INT, Operand, Type
+from retrograde.compiler.walks import clone, defs, uses, walk, without
 
 
 class OfLoops(Tapes):

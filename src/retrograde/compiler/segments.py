@@ -12,24 +12,11 @@ Source: Griewank, Walther (2008), "Evaluating Derivatives", chapter 12: checkpoi
 from __future__ import annotations
 
 from retrograde.compiler.alias import Changes, Memory
-from retrograde.compiler.form import (
-    FLOAT,
-    INT,
-    Block,
-    For,
-    Increase,
-    Load,
-    Op,
-    Operand,
-    Program,
-    Store,
-    View,
-    defs,
-    names_in,
-    uses,
-    walk,
-)
+from retrograde.compiler.form import Block, For, Increase, Load, Op, Store, View
+from retrograde.compiler.program import Program
 from retrograde.compiler.reexecute import Iterations
+from retrograde.compiler.types import FLOAT, INT, Operand
+from retrograde.compiler.walks import defs, names_in, uses, walk
 
 
 def in_segments(program: Program, checkpoint: bool | int) -> Program:

@@ -12,10 +12,19 @@ from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from retrograde.compiler.form import At
 from retrograde.errors import InputError, LanguageError
+
+
+class At(NamedTuple):
+    """A place in the user's source."""
+
+    file: str
+    line: int
+    column: int = 0
+    end: int = 0
+    text: str = ""
 
 
 @dataclass(eq=False)

@@ -15,10 +15,11 @@ from retrograde.compiler import kept, native
 from retrograde.compiler.each import run_each, run_none
 from retrograde.compiler.examples import Examples, Loop, Room, new_array
 from retrograde.compiler.fingerprint import Fingerprint
-from retrograde.compiler.form import BROADCAST, NOTHING, SHORT, UNEQUAL, Known, Type
+from retrograde.compiler.known import BROADCAST, NOTHING, SHORT, UNEQUAL, Known
 from retrograde.compiler.parameters import Call, Found, base, in_field, parameters
 from retrograde.compiler.settings import USUAL, Settings
 from retrograde.compiler.source import Source
+from retrograde.compiler.types import Type
 from retrograde.compiler.variant import Finished, Variant, Wanted, Which
 from retrograde.errors import InputError
 from retrograde.rules.products import has_nan

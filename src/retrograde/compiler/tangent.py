@@ -26,10 +26,8 @@ from retrograde.compiler.form import (
     Increase,
     Load,
     Op,
-    Operand,
     Pop,
     PopArray,
-    Program,
     Push,
     Return,
     Set,
@@ -37,16 +35,16 @@ from retrograde.compiler.form import (
     Statement,
     Store,
     Swap,
-    Type,
     View,
     While,
     Whole,
-    zero_of,
 )
 from retrograde.compiler.lower.formulas import Formulas
 from retrograde.compiler.ops import has_derivative
 from retrograde.compiler.optimise import PASSES, tidy
 from retrograde.compiler.partials import partials
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import Operand, Type, zero_of
 
 
 class Tangent(Writer):

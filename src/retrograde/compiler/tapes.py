@@ -17,26 +17,20 @@ from retrograde.compiler.form import (
     Get,
     Index,
     Load,
-    Note,
     Op,
-    Operand,
     Pop,
     PopArray,
-    Program,
     Push,
     Stack,
     Statement,
     Store,
-    Type,
     While,
-    defs,
-    free_names,
-    substitute,
-    uses,
-    walk,
 )
 from retrograde.compiler.options import Options
+from retrograde.compiler.program import Note, Program
 from retrograde.compiler.recompute import Recompute
+from retrograde.compiler.types import Operand, Type
+from retrograde.compiler.walks import defs, free_names, substitute, uses, walk
 
 
 @dataclass

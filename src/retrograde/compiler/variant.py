@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from retrograde.compiler import kept
-from retrograde.compiler.form import Type
 from retrograde.compiler.settings import Settings
+from retrograde.compiler.types import Type
 from retrograde.errors import BatchError
 from retrograde.trace.interception import originals
 

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import INT, Add, At, Copy, Index, Operand, Raise, Set, Type, type_of_number
+from retrograde.compiler.form import Add, Copy, Index, Raise, Set
 from retrograde.compiler.lower.builder import Builder, Restart
 from retrograde.compiler.lower.values import Lazy, Object
+from retrograde.compiler.source import At
+from retrograde.compiler.types import INT, Operand, Type, type_of_number
 
 
 class Arrays(Builder):

@@ -9,13 +9,7 @@ from typing import Any
 
 from retrograde.compiler import ops
 from retrograde.compiler.form import (
-    BOOL,
-    BROADCAST,
-    INT,
-    NOTHING,
-    SHORT,
     Alloc,
-    At,
     Block,
     For,
     Get,
@@ -24,19 +18,18 @@ from retrograde.compiler.form import (
     Index,
     Load,
     Op,
-    Operand,
-    Program,
     Raise,
     Reshaped,
     Set,
     Slice,
     Statement,
     Store,
-    Type,
     View,
-    zero_of,
 )
-from retrograde.compiler.source import Source, refusal
+from retrograde.compiler.known import BROADCAST, NOTHING, SHORT
+from retrograde.compiler.program import Program
+from retrograde.compiler.source import At, Source, refusal
+from retrograde.compiler.types import BOOL, INT, Operand, Type, zero_of
 from retrograde.errors import LanguageError
 
 _OF_EQUALS = {"==": True, "<=": True, ">=": True, "!=": False, "<": False, ">": False, "min": None, "max": None}

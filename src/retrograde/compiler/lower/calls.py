@@ -7,13 +7,14 @@ import inspect
 import types
 from typing import Any, NamedTuple
 
-from retrograde.compiler.form import Program
+from retrograde.compiler.known import Constant
 from retrograde.compiler.liveness import find_live_names, names_bound
 from retrograde.compiler.lower.descriptions import describe
 from retrograde.compiler.lower.flow import Flow
 from retrograde.compiler.lower.frame import Frame
-from retrograde.compiler.lower.values import Closure, Constant, Lazy
+from retrograde.compiler.lower.values import Closure, Lazy
 from retrograde.compiler.normalise import normalise
+from retrograde.compiler.program import Program
 from retrograde.compiler.source import Source, python_function, source_of
 from retrograde.trace.running import Ruled
 

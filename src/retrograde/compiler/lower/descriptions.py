@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from retrograde.compiler.known import Constant
 from retrograde.compiler.lower.indexing import Indexing
-from retrograde.compiler.lower.values import Bound, Closure, Constant, Object, Range
+from retrograde.compiler.lower.values import Bound, Closure, Object, Range
 
 
 def describe(lower: Indexing, value: Any) -> str:

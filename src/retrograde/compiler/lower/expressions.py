@@ -11,24 +11,15 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import Operand, Raise, Slice, Type
+from retrograde.compiler.form import Raise, Slice
+from retrograde.compiler.known import Constant
 from retrograde.compiler.lower import functions
 from retrograde.compiler.lower.descriptions import describe
 from retrograde.compiler.lower.indexing import items_of
 from retrograde.compiler.lower.operators import Operators
-from retrograde.compiler.lower.values import (
-    ELLIPSIS,
-    NONE,
-    Bound,
-    Closure,
-    Constant,
-    InCell,
-    Lazy,
-    Object,
-    PerhapsBound,
-    Stale,
-)
+from retrograde.compiler.lower.values import ELLIPSIS, NONE, Bound, Closure, InCell, Lazy, Object, PerhapsBound, Stale
 from retrograde.compiler.source import lambda_as_def
+from retrograde.compiler.types import Operand, Type
 
 
 class Expressions(Operators):

@@ -8,27 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import (
-    BOOL,
-    INT,
-    Add,
-    Block,
-    For,
-    If,
-    Increase,
-    Index,
-    Op,
-    Operand,
-    Set,
-    Store,
-    Swap,
-    View,
-    While,
-    defs,
-    names_in,
-    uses,
-    walk,
-)
+from retrograde.compiler.form import Add, Block, For, If, Increase, Index, Op, Set, Store, Swap, View, While
+from retrograde.compiler.known import Constant
 from retrograde.compiler.liveness import names_bound_anew
 from retrograde.compiler.lower import functions
 from retrograde.compiler.lower.builder import NotYetKnown
@@ -36,7 +17,6 @@ from retrograde.compiler.lower.descriptions import describe
 from retrograde.compiler.lower.statements import Statements
 from retrograde.compiler.lower.values import (
     NONE,
-    Constant,
     Enumerated,
     InCell,
     Object,
@@ -46,6 +26,8 @@ from retrograde.compiler.lower.values import (
     Stale,
     Zipped,
 )
+from retrograde.compiler.types import BOOL, INT, Operand
+from retrograde.compiler.walks import defs, names_in, uses, walk
 
 Seen = Sequence[Sequence[Any]]
 """For each side of a branch the values that names have."""

@@ -16,14 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.compiler.form import Alloc, At, Block, Index, Op, Operand, Program, Raise, Set, Slice, Whole
+from retrograde.compiler.form import Alloc, Block, Index, Op, Raise, Set, Slice, Whole
 from retrograde.compiler.lower import functions
 from retrograde.compiler.lower.builder import Restart
 from retrograde.compiler.lower.calls import Calls
 from retrograde.compiler.lower.frame import Frame
 from retrograde.compiler.lower.functions.registry import handles
 from retrograde.compiler.lower.values import NONE, Closure, Lazy
-from retrograde.compiler.source import source_of
+from retrograde.compiler.program import Program
+from retrograde.compiler.source import At, source_of
+from retrograde.compiler.types import Operand
 from retrograde.compiler.whole import rule_of
 from retrograde.rules import contractions, numpy_decompositions, numpy_linalg, numpy_spectral, products
 

@@ -9,25 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.compiler.form import (
-    NOTHING,
-    Known,
-    Load,
-    Operand,
-    Program,
-    Type,
-    View,
-    clone,
-    defs,
-    map_names,
-    stem,
-    walk,
-)
+from retrograde.compiler.form import Load, View
+from retrograde.compiler.known import NOTHING, Constant, Known
 from retrograde.compiler.lower.builder import NotYetKnown, Restart
 from retrograde.compiler.lower.frame import Frame
 from retrograde.compiler.lower.procedures import Procedure, Procedures
-from retrograde.compiler.lower.values import NONE, Constant
+from retrograde.compiler.lower.values import NONE
+from retrograde.compiler.program import Program
 from retrograde.compiler.source import Source
+from retrograde.compiler.types import Operand, Type
+from retrograde.compiler.walks import clone, defs, map_names, stem, walk
 
 MOST_ATTEMPTS = 200
 

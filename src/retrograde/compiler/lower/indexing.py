@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import BOOL, INT, Add, Index, Operand, Slice
+from retrograde.compiler.form import Add, Index, Slice
+from retrograde.compiler.known import Constant
 from retrograde.compiler.lower.arrays import Arrays
-from retrograde.compiler.lower.values import NONE, Constant, Lazy
+from retrograde.compiler.lower.values import NONE, Lazy
+from retrograde.compiler.types import BOOL, INT, Operand
 
 
 class Indexing(Arrays):

@@ -15,20 +15,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import BOOL, INT, At, Operand, Set, Type, zero_of
+from retrograde.compiler.form import Set
+from retrograde.compiler.known import Constant
 from retrograde.compiler.lower.builder import Restart
 from retrograde.compiler.lower.descriptions import describe
 from retrograde.compiler.lower.expressions import Expressions
-from retrograde.compiler.lower.values import (
-    Bound,
-    Closure,
-    Constant,
-    InCell,
-    Lazy,
-    Object,
-    PerhapsBound,
-    Stale,
-)
+from retrograde.compiler.lower.values import Bound, Closure, InCell, Lazy, Object, PerhapsBound, Stale
+from retrograde.compiler.source import At
+from retrograde.compiler.types import BOOL, INT, Operand, Type, zero_of
 
 
 class Names(Expressions):

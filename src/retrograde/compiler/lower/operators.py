@@ -8,13 +8,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import BOOL, Block, Get, If, Op, Operand, Set
+from retrograde.compiler.form import Block, Get, If, Op, Set
+from retrograde.compiler.known import Constant
 from retrograde.compiler.lower import functions
 from retrograde.compiler.lower.builder import NotYetKnown
 from retrograde.compiler.lower.descriptions import describe
 from retrograde.compiler.lower.frame import Frame
 from retrograde.compiler.lower.indexing import Indexing
-from retrograde.compiler.lower.values import NONE, Constant, InCell, Object
+from retrograde.compiler.lower.values import NONE, InCell, Object
+from retrograde.compiler.types import BOOL, Operand
 
 OPERATORS: dict[type, str] = {
     ast.Add: "+",

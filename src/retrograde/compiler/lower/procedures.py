@@ -14,12 +14,16 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler.arguments import flat_types, key_of
-from retrograde.compiler.form import Call, Known, Operand, Program, Return, Type, View, walk
+from retrograde.compiler.form import Call, Return, View
+from retrograde.compiler.known import Constant, Known
 from retrograde.compiler.lower.builder import NotYetKnown
 from retrograde.compiler.lower.calls import Calls
 from retrograde.compiler.lower.descriptions import describe
-from retrograde.compiler.lower.values import NONE, Constant, Lazy, Object
+from retrograde.compiler.lower.values import NONE, Lazy, Object
+from retrograde.compiler.program import Program
 from retrograde.compiler.source import Source, python_function, source_of
+from retrograde.compiler.types import Operand, Type
+from retrograde.compiler.walks import walk
 from retrograde.trace.running import Ruled
 
 MOST_ROUNDS = 10

@@ -7,7 +7,7 @@ from typing import Any
 
 from retrograde.compiler import ops
 from retrograde.compiler.arguments import flat_types
-from retrograde.compiler.form import BOOL, Add, Alloc, Op, Operand, Raise, Return, Swap, Type
+from retrograde.compiler.form import Add, Alloc, Op, Raise, Return, Swap
 from retrograde.compiler.lower import functions
 from retrograde.compiler.lower.builder import Restart
 from retrograde.compiler.lower.descriptions import describe
@@ -15,6 +15,7 @@ from retrograde.compiler.lower.indexing import items_of
 from retrograde.compiler.lower.names import Names
 from retrograde.compiler.lower.operators import OPERATORS
 from retrograde.compiler.lower.values import NONE, InCell, Lazy, Object
+from retrograde.compiler.types import BOOL, Operand, Type
 
 
 class Statements(Names):

@@ -10,18 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from retrograde.compiler.form import At, Operand, Type
-from retrograde.compiler.source import Source
+from retrograde.compiler.known import Constant
+from retrograde.compiler.source import At, Source
+from retrograde.compiler.types import Operand, Type
 
 if TYPE_CHECKING:
     from retrograde.compiler.lower.frame import Frame
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """A Python object that is known when the function is compiled: a module, a function, a dtype, None, a text."""
-
-    value: Any
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler.form import (
-    BOOL,
-    INT,
     Abreast,
     Add,
     Block,
@@ -28,20 +26,19 @@ from retrograde.compiler.form import (
     Index,
     Load,
     Op,
-    Program,
     Set,
     Statement,
     Store,
-    Type,
     View,
-    defs,
-    uses,
 )
 from retrograde.compiler.machine.frame import Shared
 from retrograde.compiler.machine.memory import ON_STACK, Array
 from retrograde.compiler.machine.scalars import Unwritable, in_memory, kind, literal
 from retrograde.compiler.machine.vectors import BYTE, INSTRUCTIONS, Call, Vectors, vector, vector_of
 from retrograde.compiler.optimise.abreast import WIDTH, Differing
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import BOOL, INT, Type
+from retrograde.compiler.walks import defs, uses
 
 
 class Function(Vectors):

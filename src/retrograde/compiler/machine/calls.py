@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from retrograde.compiler.form import INT, Call, Pop, PopArray, Push, Stack, Type
+from retrograde.compiler.form import Call, Pop, PopArray, Push, Stack
 from retrograde.compiler.machine.frame import Frame
 from retrograde.compiler.machine.memory import Array
 from retrograde.compiler.machine.scalars import Unwritable, in_memory, kind, nothing
+from retrograde.compiler.types import INT, Type
 
 
 class Calls(Frame):

@@ -5,32 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
-from retrograde.compiler.form import (
-    FLOAT,
-    Add,
-    Alloc,
-    Block,
-    Copy,
-    For,
-    Operand,
-    Program,
-    Return,
-    Set,
-    Statement,
-    Swap,
-    Type,
-    While,
-    blocks_of,
-    defs,
-    uses,
-    walk,
-)
+from retrograde.compiler.form import Add, Alloc, Block, Copy, For, Return, Set, Statement, Swap, While
 from retrograde.compiler.machine.functions import text_of
 from retrograde.compiler.machine.memory import ALL_ON_STACK, Array, Arrays
 from retrograde.compiler.machine.scalars import Unwritable, kind, nothing
 from retrograde.compiler.machine.stack import ASKED, CHECKED, TOO_DEEP
 from retrograde.compiler.machine.written import Called, strides_of
 from retrograde.compiler.optimise.unsigned import NonNegative
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import FLOAT, Operand, Type
+from retrograde.compiler.walks import blocks_of, defs, uses, walk
 
 
 class Handed(NamedTuple):

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from retrograde.compiler.form import BOOL, FLOAT, INT, Type
 from retrograde.compiler.machine.scalars import SUFFIXES, Unwritable, kind, literal
+from retrograde.compiler.types import BOOL, FLOAT, INT, Type
 
 SOURCE = Path(__file__).parent.parent / "vectormath.py"
 TABLE = "retrograde.table."

@@ -23,10 +23,10 @@ from numba.core.errors import NumbaError, TypingError
 from numba.np import arrayobj, numpy_support
 
 from retrograde.compiler import special_functions
-from retrograde.compiler.form import Type
 from retrograde.compiler.machine.functions import with_tables
 from retrograde.compiler.machine.threads import COUNT, LAYER
 from retrograde.compiler.machine.written import Called, Kernel, with_strides
+from retrograde.compiler.types import Type
 
 # numba's functions, of which mypy knows no types.
 types: Any = numba_types

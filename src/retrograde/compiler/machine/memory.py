@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from retrograde.compiler.form import INT, Index, Operand, Reshaped, Slice, Type
+from retrograde.compiler.form import Index, Reshaped, Slice
 from retrograde.compiler.machine.scalars import Scalars, Unwritable, in_memory
+from retrograde.compiler.types import INT, Operand, Type
 
 ON_STACK = 2048  # bytes of an array of known size that needs no allocation
 ALL_ON_STACK = 32768  # of a function that does not call itself

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.compiler.form import BOOL, FLOAT, INT, Operand, Type
 from retrograde.compiler.machine.written import Called
+from retrograde.compiler.types import BOOL, FLOAT, INT, Operand, Type
 
 KINDS = {
     "float64": "double",

@@ -9,7 +9,9 @@ from __future__ import annotations
 import platform
 import sys
 
-from retrograde.compiler.form import Call, Program, walk
+from retrograde.compiler.form import Call
+from retrograde.compiler.program import Program
+from retrograde.compiler.walks import walk
 
 MARGIN = 1 << 18
 """The bytes that are left for what such functions call; of a small stack a quarter."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from retrograde.compiler import ops
 from retrograde.compiler.form import (
-    INT,
     Add,
     Alloc,
     Block,
@@ -23,20 +22,19 @@ from retrograde.compiler.form import (
     Increase,
     Load,
     Op,
-    Operand,
     Raise,
     Return,
     Set,
     Statement,
     Store,
     Swap,
-    Type,
     View,
     While,
 )
 from retrograde.compiler.machine.memory import Array
 from retrograde.compiler.machine.scalars import Unwritable, in_memory, kind
 from retrograde.compiler.machine.threads import Threads
+from retrograde.compiler.types import INT, Operand, Type
 
 
 class Function(Threads):

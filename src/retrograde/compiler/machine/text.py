@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 
 from retrograde.compiler.alias import Memory
-from retrograde.compiler.form import Call, Program, Statement, walk
+from retrograde.compiler.form import Call, Statement
 from retrograde.compiler.machine.abreast import Function
 from retrograde.compiler.machine.frame import Handed
 from retrograde.compiler.machine.memory import FREE, allocator_text
@@ -14,6 +14,8 @@ from retrograde.compiler.machine.scalars import Unwritable
 from retrograde.compiler.machine.stack import asking, is_recursive
 from retrograde.compiler.machine.threads import DECLARED
 from retrograde.compiler.machine.written import Called, Kernel
+from retrograde.compiler.program import Program
+from retrograde.compiler.walks import walk
 
 ERRORS = (
     ("ValueError", "negative dimensions not allowed"),

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.compiler.form import Operand, Program, Type
 from retrograde.compiler.machine import statements
 from retrograde.compiler.machine.frame import Shared
 from retrograde.compiler.machine.scalars import SUFFIXES, in_memory, kind, literal
 from retrograde.compiler.optimise.abreast import WIDTH, Differing
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import Operand, Type
 
 BYTE = Type("uint8")
 INSTRUCTIONS = {"np.sqrt": "sqrt", "np.absolute": "fabs", "np.fabs": "fabs"}

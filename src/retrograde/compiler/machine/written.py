@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from retrograde.compiler.form import Type
+from retrograde.compiler.types import Type
 
 
 class Called(NamedTuple):

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from retrograde.compiler.form import For, Program, walk
+from retrograde.compiler.form import For
 from retrograde.compiler.optimise.abreast import run_abreast
 from retrograde.compiler.optimise.accumulate import accumulate
 from retrograde.compiler.optimise.choose import choose
@@ -54,6 +54,8 @@ from retrograde.compiler.optimise.unsigned import make_unsigned
 from retrograde.compiler.optimise.upward import turn_upwards
 from retrograde.compiler.optimise.vectorise import vectorise
 from retrograde.compiler.optimise.zeros import skip_zeros
+from retrograde.compiler.program import Program
+from retrograde.compiler.walks import walk
 
 PASSES = (
     "unify",

@@ -37,24 +37,20 @@ from retrograde.compiler.form import (
     Increase,
     Load,
     Op,
-    Program,
     Reshaped,
     Set,
     Slice,
     Statement,
     Store,
-    Type,
     View,
     While,
-    blocks_of,
-    cells_written,
-    names_in,
-    uses,
-    walk,
 )
 from retrograde.compiler.ops import is_cheap, is_expensive
 from retrograde.compiler.optimise.parallel import Plan, raised_before
 from retrograde.compiler.optimise.upward import are_independent
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import Type
+from retrograde.compiler.walks import blocks_of, cells_written, names_in, uses, walk
 
 WIDTH = 8
 """How many iterations run at once: as many float64s as the widest registers hold, or two of the half or four of the

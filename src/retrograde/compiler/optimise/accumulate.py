@@ -3,23 +3,10 @@
 from __future__ import annotations
 
 from retrograde.compiler.alias import Memory
-from retrograde.compiler.form import (
-    BOOL,
-    Add,
-    Block,
-    For,
-    Get,
-    If,
-    Increase,
-    Op,
-    Program,
-    Set,
-    While,
-    defs,
-    names_in,
-    walk,
-    zero_of,
-)
+from retrograde.compiler.form import Add, Block, For, Get, If, Increase, Op, Set, While
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import BOOL, zero_of
+from retrograde.compiler.walks import defs, names_in, walk
 
 
 def accumulate(program: Program) -> None:

@@ -11,25 +11,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from retrograde.compiler.alias import Changes, Memory
-from retrograde.compiler.form import (
-    BOOL,
-    INT,
-    Block,
-    For,
-    Get,
-    If,
-    Op,
-    Program,
-    Set,
-    Statement,
-    Swap,
-    cells_written,
-    clone,
-    defs,
-    uses,
-    walk,
-)
+from retrograde.compiler.form import Block, For, Get, If, Op, Set, Statement, Swap
+from retrograde.compiler.program import Program
 from retrograde.compiler.reexecute import Iterations, renaming
+from retrograde.compiler.types import BOOL, INT
+from retrograde.compiler.walks import cells_written, clone, defs, uses, walk
 
 _ORDER = {"min": "<", "max": ">"}
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}

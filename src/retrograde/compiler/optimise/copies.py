@@ -10,21 +10,11 @@ has found that nobody sees the zeros, the copy is all that is left of this.
 from __future__ import annotations
 
 from retrograde.compiler.alias import Memory
-from retrograde.compiler.form import (
-    Alloc,
-    Block,
-    For,
-    Load,
-    Operand,
-    Program,
-    Statement,
-    Store,
-    Swap,
-    substitute,
-    uses,
-    walk,
-)
+from retrograde.compiler.form import Alloc, Block, For, Load, Statement, Store, Swap
 from retrograde.compiler.optimise.unsigned import NonNegative
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import Operand
+from retrograde.compiler.walks import substitute, uses, walk
 
 
 def use_originals(program: Program) -> None:

@@ -7,20 +7,10 @@ So iterations share nothing through it, and the reverse sweep computes it again 
 
 from __future__ import annotations
 
-from retrograde.compiler.form import (
-    INT,
-    Add,
-    Block,
-    For,
-    Get,
-    Op,
-    Operand,
-    Program,
-    Set,
-    Statement,
-    defs,
-    walk,
-)
+from retrograde.compiler.form import Add, Block, For, Get, Op, Set, Statement
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import INT, Operand
+from retrograde.compiler.walks import defs, walk
 
 
 def count_by_loops(program: Program) -> None:

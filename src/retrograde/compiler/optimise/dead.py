@@ -9,19 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from retrograde.compiler.alias import Memory
-from retrograde.compiler.form import (
-    Block,
-    Get,
-    Program,
-    Raise,
-    Return,
-    Statement,
-    While,
-    defs,
-    names_in,
-    uses,
-    walk,
-)
+from retrograde.compiler.form import Block, Get, Raise, Return, Statement, While
+from retrograde.compiler.program import Program
+from retrograde.compiler.walks import defs, names_in, uses, walk
 
 
 def drop_dead(program: Program, keep_sizes: bool) -> None:

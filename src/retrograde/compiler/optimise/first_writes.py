@@ -22,17 +22,15 @@ from retrograde.compiler.form import (
     Increase,
     Load,
     Op,
-    Operand,
-    Program,
     Slice,
     Statement,
     Store,
     View,
     While,
-    blocks_of,
-    uses,
-    walk,
 )
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import Operand
+from retrograde.compiler.walks import blocks_of, uses, walk
 
 MOST = 100
 """Loops that touch an array more often than this are not looked at."""

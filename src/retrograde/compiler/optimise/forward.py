@@ -13,7 +13,6 @@ from typing import Any
 from retrograde.compiler import ops
 from retrograde.compiler.alias import Memory
 from retrograde.compiler.form import (
-    FLOAT,
     Add,
     Block,
     For,
@@ -21,20 +20,17 @@ from retrograde.compiler.form import (
     If,
     Load,
     Op,
-    Operand,
-    Program,
     Return,
     Set,
     Statement,
     Store,
     Swap,
-    Type,
     View,
     While,
-    is_number,
-    map_names,
-    walk,
 )
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import FLOAT, Operand, Type
+from retrograde.compiler.walks import is_number, map_names, walk
 
 
 def forward(program: Program, is_last: bool = False) -> None:

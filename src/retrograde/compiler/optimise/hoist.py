@@ -20,19 +20,16 @@ from retrograde.compiler.form import (
     Get,
     Load,
     Op,
-    Operand,
-    Program,
     Reshaped,
     Slice,
     Statement,
     Swap,
     View,
     While,
-    blocks_of,
-    defs,
-    uses,
-    walk,
 )
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import Operand
+from retrograde.compiler.walks import blocks_of, defs, uses, walk
 
 
 def hoist(program: Program, allocations: bool) -> None:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from retrograde.compiler.alias import Memory, left_out, outward
 from retrograde.compiler.form import (
-    INT,
     Add,
     Alloc,
     Block,
@@ -23,21 +22,17 @@ from retrograde.compiler.form import (
     Index,
     Load,
     Op,
-    Operand,
-    Program,
     Slice,
     Statement,
     Store,
     View,
-    blocks_of,
-    clone,
-    place_of,
-    uses,
-    walk,
 )
 from retrograde.compiler.ops import is_expensive
 from retrograde.compiler.optimise.unsigned import NonNegative
+from retrograde.compiler.program import Program
 from retrograde.compiler.reexecute import renaming
+from retrograde.compiler.types import INT, Operand
+from retrograde.compiler.walks import blocks_of, clone, place_of, uses, walk
 
 MOST_OPERATIONS = 60
 

@@ -12,7 +12,9 @@ fast).
 from __future__ import annotations
 
 from retrograde.compiler.alias import Memory
-from retrograde.compiler.form import Call, For, Get, Program, Set, cells_written, free_names, walk
+from retrograde.compiler.form import Call, For, Get, Set
+from retrograde.compiler.program import Program
+from retrograde.compiler.walks import cells_written, free_names, walk
 
 
 def outline(program: Program) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from retrograde.compiler.form import Add, Block, For, Get, If, Program, Set, While, walk
+from retrograde.compiler.form import Add, Block, For, Get, If, Set, While
+from retrograde.compiler.program import Program
+from retrograde.compiler.walks import walk
 
 Live = frozenset[str]
 

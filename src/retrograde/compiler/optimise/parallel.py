@@ -19,10 +19,6 @@ import functools
 from retrograde.compiler.alias import Memory
 from retrograde.compiler.elements import copied, index_of, loops_over
 from retrograde.compiler.form import (
-    BOOL,
-    INT,
-    SHORT,
-    UNEQUAL,
     Add,
     Alloc,
     Block,
@@ -32,28 +28,22 @@ from retrograde.compiler.form import (
     If,
     Increase,
     Load,
-    Note,
     Op,
-    Operand,
-    Program,
     Raise,
     Set,
     Stack,
     Statement,
     Store,
     Swap,
-    Type,
     View,
     While,
-    blocks_of,
-    clone,
-    defs,
-    uses,
-    walk,
-    zero_of,
 )
+from retrograde.compiler.known import SHORT, UNEQUAL
 from retrograde.compiler.ops import is_cheap
+from retrograde.compiler.program import Note, Program
 from retrograde.compiler.reexecute import NOT_AGAIN, carried, filled_by
+from retrograde.compiler.types import BOOL, INT, Operand, Type, zero_of
+from retrograde.compiler.walks import blocks_of, clone, defs, uses, walk
 
 
 def parallelise(program: Program) -> None:

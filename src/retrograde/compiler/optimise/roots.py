@@ -7,7 +7,9 @@ Small whole powers of complex numbers are products, a hundred times faster than 
 
 from __future__ import annotations
 
-from retrograde.compiler.form import BOOL, FLOAT, Block, Op, Operand, Program
+from retrograde.compiler.form import Block, Op
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import BOOL, FLOAT, Operand
 
 LARGEST = 4.5  # products of so many factors overflow only where the power does
 LARGEST_WHOLE = 8

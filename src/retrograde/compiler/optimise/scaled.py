@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import math
 
-from retrograde.compiler.form import FLOAT, Block, Op, Operand, Program, blocks_of
+from retrograde.compiler.form import Block, Op
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import FLOAT, Operand
+from retrograde.compiler.walks import blocks_of
 
 LARGEST = 1e100
 

@@ -5,7 +5,9 @@ Its derivative would cancel to nothing but its rounding errors, and cost the der
 
 from __future__ import annotations
 
-from retrograde.compiler.form import Add, Block, For, Get, Op, Program, Set, Statement, defs, uses, walk
+from retrograde.compiler.form import Add, Block, For, Get, Op, Set, Statement
+from retrograde.compiler.program import Program
+from retrograde.compiler.walks import defs, uses, walk
 
 
 def fix_shifts(program: Program) -> None:

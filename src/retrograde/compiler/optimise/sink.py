@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from retrograde.compiler.form import Block, Get, If, Op, Operand, Program, Set, names_in, place_of, uses, walk
+from retrograde.compiler.form import Block, Get, If, Op, Set
 from retrograde.compiler.ops import is_expensive
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import Operand
+from retrograde.compiler.walks import names_in, place_of, uses, walk
 
 
 def sink(program: Program, vectorised: Container[int]) -> None:

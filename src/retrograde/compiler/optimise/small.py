@@ -19,21 +19,15 @@ from retrograde.compiler.form import (
     Increase,
     Index,
     Load,
-    Operand,
-    Program,
     Set,
     Statement,
     Store,
     While,
-    blocks_of,
-    clone,
-    names_in,
-    substitute,
-    uses,
-    walk,
-    zero_of,
 )
+from retrograde.compiler.program import Program
 from retrograde.compiler.reexecute import renaming
+from retrograde.compiler.types import Operand, zero_of
+from retrograde.compiler.walks import blocks_of, clone, names_in, substitute, uses, walk
 
 MOST_ELEMENTS = 16
 MOST_ITERATIONS = 4

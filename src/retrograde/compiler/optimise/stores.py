@@ -24,20 +24,15 @@ from retrograde.compiler.form import (
     Index,
     Load,
     Op,
-    Operand,
-    Program,
     Set,
     Statement,
     Store,
     Swap,
     View,
-    blocks_of,
-    is_number,
-    names_in,
-    place_of,
-    walk,
-    without,
 )
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import Operand
+from retrograde.compiler.walks import blocks_of, is_number, names_in, place_of, walk, without
 
 
 def drop_idle_stores(program: Program) -> None:

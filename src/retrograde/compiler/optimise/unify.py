@@ -7,20 +7,11 @@ arguments of which some differ (they may be legal where a guard is not reached) 
 
 from __future__ import annotations
 
-from retrograde.compiler.form import (
-    BOOL,
-    UNEQUAL,
-    Block,
-    If,
-    Op,
-    Operand,
-    Program,
-    Raise,
-    defs,
-    map_names,
-    substitute,
-    walk,
-)
+from retrograde.compiler.form import Block, If, Op, Raise
+from retrograde.compiler.known import UNEQUAL
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import BOOL, Operand
+from retrograde.compiler.walks import defs, map_names, substitute, walk
 
 
 def unify_sizes(program: Program) -> bool:

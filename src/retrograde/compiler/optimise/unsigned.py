@@ -20,19 +20,16 @@ from retrograde.compiler.form import (
     Increase,
     Load,
     Op,
-    Operand,
-    Program,
     Set,
     Statement,
     Store,
-    Type,
     View,
     While,
     Whole,
-    defs,
-    uses,
-    walk,
 )
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import Operand, Type
+from retrograde.compiler.walks import defs, uses, walk
 
 UNSIGNED = Type("uint64")
 _WRITES = frozenset((Set, Add, Store, Increase))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from retrograde.compiler.alias import Memory
-from retrograde.compiler.form import Add, Block, For, Get, Increase, Load, Op, Program, Store, defs, names_in
+from retrograde.compiler.form import Add, Block, For, Get, Increase, Load, Op, Store
+from retrograde.compiler.program import Program
+from retrograde.compiler.walks import defs, names_in
 
 
 def turn_upwards(program: Program) -> None:

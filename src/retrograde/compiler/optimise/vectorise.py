@@ -12,9 +12,12 @@ The last pass but for indices: what it writes has no derivatives.
 from __future__ import annotations
 
 from retrograde.compiler.alias import Memory
-from retrograde.compiler.form import FLOAT, Add, Block, For, Get, If, Op, Program, Set, Statement, walk
+from retrograde.compiler.form import Add, Block, For, Get, If, Op, Set, Statement
 from retrograde.compiler.optimise.unsigned import NonNegative
 from retrograde.compiler.optimise.upward import are_independent, sums_of
+from retrograde.compiler.program import Program
+from retrograde.compiler.types import FLOAT
+from retrograde.compiler.walks import walk
 
 FUNCTIONS = {
     "np.exp": "exp",

@@ -14,28 +14,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from retrograde.compiler.dependence import Dependence
-from retrograde.compiler.form import (
-    BOOL,
-    Add,
-    Block,
-    For,
-    Get,
-    If,
-    Increase,
-    Load,
-    Op,
-    Operand,
-    Program,
-    Statement,
-    View,
-    clone,
-    defs,
-    is_number,
-    uses,
-    walk,
-    without,
-)
+from retrograde.compiler.form import Add, Block, For, Get, If, Increase, Load, Op, Statement, View
+from retrograde.compiler.program import Program
 from retrograde.compiler.reexecute import renaming
+from retrograde.compiler.types import BOOL, Operand
+from retrograde.compiler.walks import clone, defs, is_number, uses, walk, without
 
 MOST_FACTORS = 32
 LONG = 16

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import FLOAT, Operand, Type
+from retrograde.compiler.known import Constant
 from retrograde.compiler.lower.indexing import Indexing
-from retrograde.compiler.lower.values import Constant, Lazy
+from retrograde.compiler.lower.values import Lazy
+from retrograde.compiler.types import FLOAT, Operand, Type
 
 
 def axes_of(lower: Indexing, axis: Any, ndim: int) -> tuple[int, ...] | None:

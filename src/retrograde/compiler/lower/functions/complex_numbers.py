@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.compiler.form import Operand, Type
 from retrograde.compiler.lower.functions.arguments import as_array, flag_of
 from retrograde.compiler.lower.functions.registry import handles
 from retrograde.compiler.lower.indexing import Indexing
 from retrograde.compiler.lower.values import Object
+from retrograde.compiler.types import Operand, Type
 
 
 @handles(complex)

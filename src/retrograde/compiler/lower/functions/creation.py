@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import BOOL, FLOAT, INT, Index, Operand, Type, zero_of
+from retrograde.compiler.form import Index
+from retrograde.compiler.known import Constant
 from retrograde.compiler.lower.functions.arguments import as_array, dtype_of, flag_of, shape_of
 from retrograde.compiler.lower.functions.python import trip_count
 from retrograde.compiler.lower.functions.registry import handles
 from retrograde.compiler.lower.indexing import Indexing
-from retrograde.compiler.lower.values import Constant, Lazy
+from retrograde.compiler.lower.values import Lazy
+from retrograde.compiler.types import BOOL, FLOAT, INT, Operand, Type, zero_of
 
 
 @handles(np.zeros)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import INT, Operand
+from retrograde.compiler.known import Constant
 from retrograde.compiler.lower.functions.arguments import as_array
 from retrograde.compiler.lower.functions.registry import handles
 from retrograde.compiler.lower.indexing import Indexing
-from retrograde.compiler.lower.values import Constant
+from retrograde.compiler.types import INT, Operand
 
 
 def contracted(lower: Indexing, names: Sequence[str], result: str, arrays: Sequence[Any]) -> Any:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from retrograde.compiler.form import Index, Operand, Slice, Type
+from retrograde.compiler.form import Index, Slice
 from retrograde.compiler.lower.functions.arguments import axes_of
 from retrograde.compiler.lower.functions.shape import ravel
 from retrograde.compiler.lower.indexing import Indexing
+from retrograde.compiler.types import Operand, Type
 
 
 def along_axis(lower: Indexing, a: Any, axis: Any, function: Callable[[Any], Any], is_vector: bool = False) -> Any:

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import FLOAT, INT, Index, Operand, Slice, Type, Whole
+from retrograde.compiler.form import Index, Slice, Whole
 from retrograde.compiler.lower.functions.arguments import as_array, flag_of
 from retrograde.compiler.lower.functions.creation import eye
 from retrograde.compiler.lower.functions.products import dot
 from retrograde.compiler.lower.functions.registry import handles
 from retrograde.compiler.lower.indexing import Indexing
 from retrograde.compiler.lower.values import Lazy
+from retrograde.compiler.types import FLOAT, INT, Operand, Type
 
 Output = tuple[str, Type, tuple[Operand, ...]]
 

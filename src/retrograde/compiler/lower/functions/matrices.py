@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.compiler.form import Index, Operand, zero_of
+from retrograde.compiler.form import Index
 from retrograde.compiler.lower.functions.arguments import as_array
 from retrograde.compiler.lower.functions.registry import handles
 from retrograde.compiler.lower.indexing import Indexing
+from retrograde.compiler.types import Operand, zero_of
 
 
 @handles(np.tril)

@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import FLOAT, INT, Index, Operand, Text
+from retrograde.compiler.form import Index, Text
+from retrograde.compiler.known import Constant
 from retrograde.compiler.lower.functions.arguments import as_array
 from retrograde.compiler.lower.functions.lanes import along_axis
 from retrograde.compiler.lower.functions.linalg import called
 from retrograde.compiler.lower.functions.registry import handles
 from retrograde.compiler.lower.indexing import Indexing
-from retrograde.compiler.lower.values import NONE, Constant, Lazy
+from retrograde.compiler.lower.values import NONE, Lazy
+from retrograde.compiler.types import FLOAT, INT, Operand
 
 
 @handles(np.argsort, methods="argsort")

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import INT, Index, Operand, Slice, Type
+from retrograde.compiler.form import Index, Slice
+from retrograde.compiler.known import Constant
 from retrograde.compiler.lower.builder import SMALL
 from retrograde.compiler.lower.functions.arguments import as_array, axes_of, sequence_of
 from retrograde.compiler.lower.functions.einsum import contracted
@@ -15,7 +16,8 @@ from retrograde.compiler.lower.functions.reductions import array_max, array_min,
 from retrograde.compiler.lower.functions.registry import handles
 from retrograde.compiler.lower.functions.shape import ravel, stack
 from retrograde.compiler.lower.indexing import Indexing
-from retrograde.compiler.lower.values import ELLIPSIS, Constant, Lazy
+from retrograde.compiler.lower.values import ELLIPSIS, Lazy
+from retrograde.compiler.types import INT, Operand, Type
 
 FULL, VALID = Constant("full"), Constant("valid")
 

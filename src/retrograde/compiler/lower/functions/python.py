@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.compiler.form import Operand
 from retrograde.compiler.lower.functions.arguments import as_array, shape_of
 from retrograde.compiler.lower.functions.einsum import einsum
 from retrograde.compiler.lower.functions.reductions import array_max, array_min
@@ -16,6 +15,7 @@ from retrograde.compiler.lower.functions.registry import handles, truth
 from retrograde.compiler.lower.functions.shape import flip, ravel
 from retrograde.compiler.lower.indexing import Indexing
 from retrograde.compiler.lower.values import Enumerated, Object, Places, Range, Zipped
+from retrograde.compiler.types import Operand
 
 
 @handles(len)

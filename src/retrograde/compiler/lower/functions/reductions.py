@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.compiler.form import INT, Index, Operand, Set, Slice
+from retrograde.compiler.form import Index, Set, Slice
 from retrograde.compiler.lower.functions.arguments import as_array, axes_of, flag_of
 from retrograde.compiler.lower.functions.lanes import along_axis
 from retrograde.compiler.lower.functions.registry import handles, truth
 from retrograde.compiler.lower.indexing import Indexing
 from retrograde.compiler.lower.values import NONE
+from retrograde.compiler.types import INT, Operand
 
 
 @handles(np.sum, methods="sum")

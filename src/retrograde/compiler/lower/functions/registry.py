@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import BOOL
+from retrograde.compiler.known import Constant
 from retrograde.compiler.lower.functions.arguments import as_array
 from retrograde.compiler.lower.indexing import Indexing
-from retrograde.compiler.lower.values import NONE, Constant
+from retrograde.compiler.lower.values import NONE
+from retrograde.compiler.types import BOOL
 
 
 class Handler(NamedTuple):

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.compiler.form import INT, Add, Set, Slice
+from retrograde.compiler.form import Add, Set, Slice
 from retrograde.compiler.lower.functions.arguments import as_array, axes_of
 from retrograde.compiler.lower.functions.lanes import along_axis
 from retrograde.compiler.lower.functions.registry import handles
 from retrograde.compiler.lower.functions.shape import ravel
 from retrograde.compiler.lower.indexing import Indexing
+from retrograde.compiler.types import INT
 
 
 @handles(np.cumsum, methods="cumsum")

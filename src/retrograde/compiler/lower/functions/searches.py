@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.compiler.form import INT, Index, Slice
+from retrograde.compiler.form import Index, Slice
+from retrograde.compiler.known import Constant
 from retrograde.compiler.lower.functions.arguments import as_array
 from retrograde.compiler.lower.functions.order import searchsorted
 from retrograde.compiler.lower.functions.reductions import array_all, array_max
 from retrograde.compiler.lower.functions.registry import handles, truth
 from retrograde.compiler.lower.functions.shape import ravel
 from retrograde.compiler.lower.indexing import Indexing
-from retrograde.compiler.lower.values import Constant
+from retrograde.compiler.types import INT
 
 
 @handles(np.nonzero, methods="nonzero")

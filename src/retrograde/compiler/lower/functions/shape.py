@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import Index, Operand, Slice
+from retrograde.compiler.form import Index, Slice
 from retrograde.compiler.lower.functions.arguments import as_array, axes_of, sequence_of, shape_of
 from retrograde.compiler.lower.functions.registry import handles
 from retrograde.compiler.lower.indexing import Indexing
 from retrograde.compiler.lower.values import NONE, Lazy
+from retrograde.compiler.types import Operand
 
 
 @handles(np.transpose, methods="transpose")

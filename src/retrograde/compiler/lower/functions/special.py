@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from retrograde.compiler.form import Operand
 from retrograde.compiler.lower.functions.arguments import as_array
 from retrograde.compiler.lower.functions.reductions import array_max, array_sum, reduced
 from retrograde.compiler.lower.functions.registry import handles_special
 from retrograde.compiler.lower.indexing import Indexing
+from retrograde.compiler.types import Operand
 
 
 @handles_special
