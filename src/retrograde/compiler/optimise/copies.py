@@ -42,6 +42,8 @@ def use_originals(program: Program) -> None:
         if program.types[copy] == program.types[original] and _is_only_read(known, users[copy], store):
             names[copy] = original
             made.pop(copy)
+            if original not in program.dims:  # as of a seed
+                program.set_dims(original, program.dims[copy])
     if names:
         gone = set(names)
         program.body = substitute(_without(program, program.body, gone), names)
