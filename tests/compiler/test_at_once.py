@@ -527,3 +527,17 @@ def test_an_exception_of_a_gradient_in_a_batch():
         with pytest.raises(ValueError, match="negative"):
             gradients(xs)
         close(gradients(np.abs(xs)), np.ones((12, 2)))
+
+
+@pytest.mark.parametrize("counts", [[3, 1], [1, 3], [3, 2, 1, 1, 1, 1], [1, 2, 3, 4, 5, 6]])
+@pytest.mark.parametrize("kind", [int, float])
+def test_results_of_different_shapes_are_refused(counts, kind):
+    head = rg.compile(lambda x, n: x[: int(n)] * 2.0, cache=False)
+    x, ns = np.arange(1.0, 11.0), np.array(counts, kind)
+    for of_one in (
+        lambda n: head(x, n),
+        lambda n: rg.jvp(lambda x: head(x, n), (x,), (x,))[1],
+        lambda n: rg.gradient(lambda x: np.sum(head(x, n)), x)[0],
+    ):
+        with pytest.raises(rg.BatchError, match="differ in shape"):
+            rg.vmap(of_one)(ns)

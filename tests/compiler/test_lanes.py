@@ -29,7 +29,8 @@ LONG = "RETROGRADE_LONG" in os.environ
 # Programs that call themselves, and formulas that look at a tangent before they go on, have one direction at a time.
 ONE_BY_ONE = {name for name, case in CASES.items() if case.function.__module__.endswith("corpus_recursion")}
 ONE_BY_ONE -= {"pseudorandom_visits", "sums_over_a_list_that_changes"}  # loops
-ONE_BY_ONE |= {"singular_values", "wide_singular_values"}
+ONE_BY_ONE |= {"singular_values", "wide_singular_values", "complex_singular_values", "hermitian_matrices"}
+ONE_BY_ONE |= {"complex_recursion"}
 
 SOME = (
     "branches_in_a_loop newton_in_a_while_loop triangular_loops return_from_nested_loops views_write_through "

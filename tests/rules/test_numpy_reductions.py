@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from interpreter import pulled, pushed
+from truth import close
 
 import retrograde.rules.numpy_reductions  # noqa: F401  defines the rules
-from retrograde import pullback, vmap
+from retrograde import gradient, pullback, vmap
 from retrograde.rules.table import RULES
 
 inf, nan = math.inf, math.nan
@@ -232,3 +233,15 @@ def test_extremes_of_large_arrays_give_their_cotangent_to_those_who_hold_them(ax
             tied = x == kept
             share = tied / np.sum(tied, axis=axis, keepdims=True)
             np.testing.assert_allclose(back(y_bar)[0], share * np.reshape(y_bar, kept.shape), rtol=1e-15)
+
+
+@pytest.mark.parametrize("function", [np.sum, np.prod, np.max, np.min])
+def test_a_wrapper_may_hand_on_that_nothing_was_given(function: Any) -> None:
+    def wrapped(x: Any, **kwargs: Any) -> Any:
+        return function(x, **dict.fromkeys(("keepdims", "where", "initial"), np._NoValue) | kwargs)  # type: ignore[attr-defined]
+
+    x = np.array([[1.0, 2.0], [3.0, 0.5]])
+    close(gradient(wrapped, x)[0], gradient(function, x)[0])
+    y, back = pullback(lambda x: wrapped(x, axis=0, keepdims=True), x)
+    assert y.shape == (1, 2)
+    close(back(np.ones((1, 2)))[0], gradient(lambda x: np.sum(function(x, axis=0)), x)[0])

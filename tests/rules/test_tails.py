@@ -109,6 +109,14 @@ def test_tanh_of_arrays_and_of_complex_numbers_keeps_its_digits_too() -> None:
     assert_allclose(jvp(np.tanh, (z,), (np.ones(3, complex),))[1], exact, rtol=1e-13)
     assert np.isnan(jvp(np.tanh, (np.nan,), (1.0,))[1])
     assert grad(np.tanh)(np.inf) == grad(np.tanh)(-np.inf) == 0
+    assert_allclose(grad(np.tanh)(np.array(5.0)), float(mp.sech(5) ** 2), rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.longdouble])
+def test_tanh_keeps_the_digits_of_its_precision(dtype: type) -> None:
+    x = np.linspace(-4, 4, 2001).astype(dtype)
+    want = [float(mp.sech(mp.mpf(float(t))) ** 2) for t in x]
+    assert_allclose(grad(lambda x: np.sum(np.tanh(x)))(x), want, rtol=100 * max(np.finfo(dtype).eps, 2e-16))
 
 
 def test_removable_singularities_are_right_to_fourth_order() -> None:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy import array, asarray, broadcast_to, ndarray, ndim, require, shape, zeros  # NumPy's own
 
-from retrograde.compiler.examples import Examples, Gathered, Loop, lanes_for
+from retrograde.compiler.examples import Examples, Gathered, Loop, lanes_for, ragged
+from retrograde.compiler.known import RAGGED
 from retrograde.compiler.parameters import Found, Parameter, base, in_field
 from retrograde.compiler.variant import Variant, Which
 
@@ -225,7 +226,12 @@ def run_loop(
         elif place is None and type(value) is ndarray and value.ndim == 0:
             value = value[()]
         args.append(value)
-    loop.code(*groups, *args, *[gathered.found[role] for role in loop.results])
+    try:
+        loop.code(*groups, *args, *[gathered.found[role] for role in loop.results])
+    except ValueError as error:
+        if RAGGED in str(error):
+            raise ragged() from None
+        raise
 
 
 def _zeros_of_one(like: Any, is_mapped: bool) -> Any:
@@ -259,5 +265,5 @@ def _begin(of: Specialisation, variant: Variant, which: Which, given: Given, gat
         if p.is_out and place is not None:
             is_begun = given.get(role) is not None
             like = one[role if is_begun or p.like is None else p.like]
-            gathered.begin(role, like.shape, like.dtype, is_begun or p.is_filled(like.shape, one))
+            gathered.begin(role, like.shape, p.dtype or like.dtype, is_begun or p.is_filled(like.shape, one))
     return True

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy import array, asarray, broadcast_to, empty, shape, zeros  # NumPy's own, whatever transform is running
 
+from retrograde.compiler.known import RAGGED
 from retrograde.compiler.parameters import Found
+from retrograde.errors import BatchError
 
 if TYPE_CHECKING:
     from retrograde.compiler.derivatives import Role
@@ -197,6 +199,8 @@ class Gathered:
                 of_one = asarray(value)
                 self.found[base] = empty((self.examples.size, *of_one.shape), of_one.dtype)
             if place < self.examples.size and (base, place) not in self._in_place:
+                if self.found[base].shape[1:] != shape(value):
+                    raise ragged()
                 self.found[base][place] = value
 
     def all(self) -> Found:
@@ -206,6 +210,10 @@ class Gathered:
                 self.found[role] = self.examples.spread(self.found[role])
         self.found.clean = frozenset(role for role, count in self._clean.items() if count == self.examples.size)
         return self.found
+
+
+def ragged() -> BatchError:
+    return BatchError(RAGGED, "results of one shape, with zeros or a mask where there is nothing")
 
 
 class Loop(NamedTuple):
@@ -257,6 +265,11 @@ class Loop(NamedTuple):
     def stored(self, out: str, result: str, example: str, ndim: int) -> list[str]:
         lines = []
         index = [f"i_{axis}" for axis in range(max(ndim, 0))]
+        if index:
+            lines = [
+                f"        if {result}.shape != {out}.shape[1:]:",
+                f"            raise ValueError('{RAGGED}')",
+            ]
         for axis, i in enumerate(index):
             lines.append("    " * (2 + axis) + f"for {i} in range({result}.shape[{axis}]):")
         read = f"{result}[{', '.join(index)}]" if index else result

@@ -12,6 +12,7 @@ BROADCAST = "operands could not be broadcast together"
 SHORT = "a slice reaches beyond the end of its axis"
 UNEQUAL = "sizes differ that were taken to be equal"
 """What a program says at run time where an axis of length 1 would have to stretch."""
+RAGGED = "the results of the examples differ in shape"
 
 
 class Known(NamedTuple):

@@ -195,11 +195,11 @@ def _with_tail(slope: Any, x: Any) -> Any:
             if places.size:
                 slope.reshape(-1)[places] = _sech_square_in_tail(x.take(places))
             return slope
-        tail = np.nonzero((slope if slope.dtype.kind == "f" else np.abs(slope)) < _TAIL)
+        tail = np.nonzero((slope if slope.dtype.kind == "f" else np.abs(slope)) < _tail(slope))
         if tail[0].size:
             slope[tail] = _sech_square_in_tail(x[tail])
         return slope
-    tail = np.abs(slope) < _TAIL
+    tail = np.abs(slope) < _tail(slope)
     if is_plain(tail) and not np.any(tail):
         return slope
     return np.where(tail, _sech_square_in_tail(np.where(tail, x, 1.0)), slope)
@@ -210,12 +210,18 @@ composed(
     sech_square_of_any, lambda y, x: _with_tail(1 - y * y, x), at=[call(real(-0.9, 0.9, 3), np.array([-0.3, 0.5, 1.2]))]
 )
 
-# Up to here 1 - y² is right to 6e-15 of it. Each place where it is computed again costs as much as 30 where it is not.
-_TAIL = 0.01
+# Up to here 1 - y² is right to 50 units in the last place. Each place where it is computed again costs as much as 30
+# where it is not.
+_TAIL = 0.02
+_TAILS = {"e": 0.3, "f": 0.1, "F": 0.1}  # of halves and singles, which have fewer digits to lose
+
+
+def _tail(slope: Any) -> float:
+    return _TAILS.get(slope.dtype.char, _TAIL) if hasattr(slope, "dtype") else _TAIL
 
 
 def _sech_square_in_tail(x: Any) -> Any:
-    if type(x) is np.ndarray and x.dtype == np.float64:
+    if type(x) is np.ndarray and x.ndim and x.dtype == np.float64:
         e = np.abs(x)
         e *= -2.0
         np.exp(e, out=e)
