@@ -106,10 +106,7 @@ def of_array(ufunc: np.ufunc) -> Callable[..., Any]:
     reduce = ufunc.reduce
 
     def reduction(a: Any, axis: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
-        if kwargs:
-            given = {name: value for name, value in kwargs.items() if value is not np._NoValue}  # type: ignore[attr-defined]
-            return reduce(a, axis, dtype, None, **given)
-        return reduce(a, axis, dtype, None)
+        return reduce(a, axis, dtype, None, **kwargs)
 
     return reduction
 

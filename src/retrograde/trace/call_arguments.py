@@ -38,7 +38,9 @@ def normalised(
             args = tuple([arg if i in positions else _constant(rule, i, arg) for i, arg in enumerate(args)])
             break
     if kwargs and not ATOMS.issuperset(map(type, kwargs.values())):
-        kwargs = {name: _constant(rule, name, value) for name, value in kwargs.items()}
+        # A wrapper may hand on NumPy's sign for an argument that was not given.
+        known = {n: v for n, v in kwargs.items() if v is not np._NoValue}  # type: ignore[attr-defined]
+        kwargs = {name: _constant(rule, name, value) for name, value in known.items()}
     return args, kwargs, positions
 
 
