@@ -502,3 +502,31 @@ def test_a_forward_jacobian_of_a_number_in_a_number():
     cube = rg.compile(lambda x: x**3, cache=False)
     assert rg.jacobian(cube, 2.0, mode="forward") == 12.0
     assert rg.withjacobian(cube, 2.0, mode="forward").val == 8.0
+
+
+def _itself(x):
+    return x
+
+
+def _itself_and_more(x, w):
+    return w, x, x * w
+
+
+@pytest.mark.parametrize("f", [_itself, _itself_and_more])
+def test_a_result_that_is_an_argument_sees_what_is_written_to_it(f):
+    args = [np.array([1.0, 2.0, 3.0]), np.array([2.0, 0.5, 4.0])][: f.__code__.co_argcount]
+
+    def program(g: Any) -> Any:
+        def loss(*args: Any) -> Any:
+            args = tuple(a + 0.0 for a in args)
+            out = g(*args)
+            args[0][1] = 7.0 * args[-1][0]
+            return sum(np.sum(y**3) for y in (out if isinstance(out, tuple) else (out,)))
+
+        return loss
+
+    compiled = rg.compile(f, cache=False)
+    assert program(compiled)(*args) == program(f)(*args)
+    for got, want in zip(rg.gradient(program(compiled), *args), rg.gradient(program(f), *args), strict=True):
+        close(got, want)
+    close(np.array(rg.jvp(program(compiled), args, args)), np.array(rg.jvp(program(f), args, args)))

@@ -196,7 +196,16 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
         views = _views(binding, active[0], first)
         if views is not None:
             return views
-    return level.apply(binding, active)
+    made = level.apply(binding, active)
+    if len(active) > 1 and isinstance(rule, General) and rule.gives_views and isinstance(y, tuple):
+        return _with_arguments(made, binding, active)
+    return made
+
+
+def _with_arguments(made: Any, binding: Binding, active: list[Operand]) -> Any:
+    """Results, of which those that are an argument are its value: who writes to one writes to the other."""
+    arguments = {id(binding.args[binding.positions[o.slot]]): o.traced for o in active if not o.path}
+    return tuple([arguments.get(id(part), value) for part, value in zip(binding.y, made, strict=True)])
 
 
 def _check_not_cut(rule: WithArguments, y: Any, active: list[Operand]) -> None:
@@ -251,9 +260,16 @@ def _views(binding: Binding, operand: Operand, x: Any) -> Any:
             if y is binding.y:
                 binding.made_with_y = pull
         return view_of(x, step, read)
-    if isinstance(y, list | tuple) and y and all(shares_memory(part, whole) for part in y):
+    if isinstance(y, list | tuple) and any(part is whole or shares_memory(part, whole) for part in y):
         read_once = functools.cache(read)
-        parts = [view_of(x, lambda v, k=k: step(v)[k], lambda k=k: read_once()[k]) for k in range(len(y))]  # type: ignore[misc]
+        parts = []
+        for k, part in enumerate(y):
+            if part is whole:
+                parts.append(x)
+            elif shares_memory(part, whole):
+                parts.append(view_of(x, lambda v, k=k: step(v)[k], lambda k=k: read_once()[k]))  # type: ignore[misc]
+            else:
+                parts.append(read_once()[k])
         return type(y)(parts)
     return None
 
