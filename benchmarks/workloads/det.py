@@ -89,21 +89,6 @@ def in_cpp() -> Callable[..., Any]:
     return gradient
 
 
-def in_jax() -> Callable[..., Any]:
-    import jax
-
-    def expanded(a: Any) -> Any:
-        def minor(row: int, columns: tuple[int, ...]) -> Any:
-            if len(columns) == 1:
-                return a[row, columns[0]]
-            rest = [columns[:i] + columns[i + 1 :] for i in range(len(columns))]
-            return sum((-1) ** i * a[row, columns[i]] * minor(row + 1, rest[i]) for i in range(len(columns)))
-
-        return minor(0, tuple(range(a.shape[0])))
-
-    return jax.jit(jax.grad(expanded))
-
-
 def expanded(a: Any) -> Any:
     """The determinant as libraries without recursion on index lists can follow it."""
 
@@ -114,6 +99,12 @@ def expanded(a: Any) -> Any:
         return sum((-1) ** i * a[row, columns[i]] * minor(row + 1, rest[i]) for i in range(len(columns)))
 
     return minor(0, tuple(range(a.shape[0])))
+
+
+def in_jax() -> Callable[..., Any]:
+    import jax
+
+    return jax.jit(jax.grad(expanded))
 
 
 def in_autograd() -> Callable[..., Any]:

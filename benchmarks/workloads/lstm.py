@@ -174,12 +174,8 @@ def in_jax() -> Callable[..., Any]:
     return jax.jit(jax.grad(loss, WRT))
 
 
-def in_autograd() -> Callable[..., Any]:
-    import autograd
-    import autograd.numpy as anp
-
-    def sigmoid(x: Any) -> Any:
-        return 1 / (1 + anp.exp(-x))
+def in_whole_arrays(lib: Any, sigmoid: Callable[..., Any]) -> Callable[..., Any]:
+    """The program as libraries follow it that record each operation: `lib` has their functions of arrays."""
 
     def loss(layers: Any, ends: Any, state: Any, sequence: Any) -> Any:
         hidden, cell = list(state[:, 0]), list(state[:, 1])
@@ -191,36 +187,25 @@ def in_autograd() -> Callable[..., Any]:
                 forget = sigmoid(x * weight[0] + bias[0])
                 ingate = sigmoid(hidden[layer] * weight[1] + bias[1])
                 outgate = sigmoid(x * weight[2] + bias[2])
-                change = anp.tanh(hidden[layer] * weight[3] + bias[3])
+                change = lib.tanh(hidden[layer] * weight[3] + bias[3])
                 cell[layer] = cell[layer] * forget + ingate * change
-                x = hidden[layer] = outgate * anp.tanh(cell[layer])
+                x = hidden[layer] = outgate * lib.tanh(cell[layer])
             predicted = x * ends[1] + ends[2]
-            normalised = predicted - anp.log(2 + anp.sum(anp.exp(predicted)))
-            total = total + anp.sum(sequence[t + 1] * normalised)
+            normalised = predicted - lib.log(2 + lib.sum(lib.exp(predicted)))
+            total = total + lib.sum(sequence[t + 1] * normalised)
         return -total / ((sequence.shape[0] - 1) * sequence.shape[1])
 
-    return autograd.grad(loss, WRT)
+    return loss
+
+
+def in_autograd() -> Callable[..., Any]:
+    import autograd
+    import autograd.numpy as anp
+
+    return autograd.grad(in_whole_arrays(anp, lambda x: 1 / (1 + anp.exp(-x))), WRT)
 
 
 def in_torch() -> Callable[..., Any]:
     import torch
 
-    def loss(layers: Any, ends: Any, state: Any, sequence: Any) -> Any:
-        hidden, cell = list(state[:, 0]), list(state[:, 1])
-        total = 0.0
-        for t in range(sequence.shape[0] - 1):
-            x = sequence[t] * ends[0]
-            for layer in range(layers.shape[0]):
-                weight, bias = layers[layer, 0], layers[layer, 1]
-                forget = torch.sigmoid(x * weight[0] + bias[0])
-                ingate = torch.sigmoid(hidden[layer] * weight[1] + bias[1])
-                outgate = torch.sigmoid(x * weight[2] + bias[2])
-                change = torch.tanh(hidden[layer] * weight[3] + bias[3])
-                cell[layer] = cell[layer] * forget + ingate * change
-                x = hidden[layer] = outgate * torch.tanh(cell[layer])
-            predicted = x * ends[1] + ends[2]
-            normalised = predicted - torch.log(2 + torch.sum(torch.exp(predicted)))
-            total = total + torch.sum(sequence[t + 1] * normalised)
-        return -total / ((sequence.shape[0] - 1) * sequence.shape[1])
-
-    return torch_code.gradient(loss, WRT)
+    return torch_code.gradient(in_whole_arrays(torch, torch.sigmoid), WRT)

@@ -133,17 +133,16 @@ def in_jax() -> Callable[..., Any]:
     return jax.jit(jax.grad(last), static_argnums=1)
 
 
-def in_autograd() -> Callable[..., Any]:
-    import autograd
-    import autograd.numpy as anp
+def in_whole_arrays(lib: Any) -> Callable[..., Any]:
+    """The program without writes into arrays, for libraries that record each operation."""
 
     def last(x: Any, steps: int) -> Any:
         h = 2 / steps
 
         def slope(y: Any) -> Any:
-            return anp.concatenate([x[:1], x[1:] * y[:-1]])
+            return lib.concatenate([x[:1], x[1:] * y[:-1]])
 
-        y = anp.zeros(x.shape)
+        y = lib.zeros_like(x)
         for _ in range(steps):
             k1 = slope(y)
             k2 = slope(y + h / 2 * k1)
@@ -152,25 +151,17 @@ def in_autograd() -> Callable[..., Any]:
             y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
         return y[-1]
 
-    return autograd.grad(last)
+    return last
+
+
+def in_autograd() -> Callable[..., Any]:
+    import autograd
+    import autograd.numpy as anp
+
+    return autograd.grad(in_whole_arrays(anp))
 
 
 def in_torch() -> Callable[..., Any]:
     import torch
 
-    def last(x: Any, steps: int) -> Any:
-        h = 2 / steps
-
-        def slope(y: Any) -> Any:
-            return torch.cat([x[:1], x[1:] * y[:-1]])
-
-        y = torch.zeros_like(x)
-        for _ in range(steps):
-            k1 = slope(y)
-            k2 = slope(y + h / 2 * k1)
-            k3 = slope(y + h / 2 * k2)
-            k4 = slope(y + h * k3)
-            y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-        return y[-1]
-
-    return torch_code.gradient(last, WRT)
+    return torch_code.gradient(in_whole_arrays(torch), WRT)
