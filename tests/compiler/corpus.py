@@ -167,6 +167,40 @@ def loop_with_else(x):
     return s
 
 
+@program(numbers(5, seed=4))
+def jumps_behind_an_inner_loop(x):
+    y = x.copy()
+    total = 0.0
+    for i in range(x.size):
+        for k in range(2):
+            y[k] = np.sin(y[k] + x[i])
+            if y[k] < 0.2:
+                break
+        else:
+            if i > 2:
+                break
+            total += y[0] * x[i]
+            continue
+        total -= y[1]
+    k = 0
+    while k < 5:
+        k += 1
+        j = 0
+        while j < k:
+            j += 1
+            total = total * x[j - 1] + 0.1
+        else:
+            if total < 0.9:
+                continue
+            else:
+                for j in range(2):
+                    total += y[j]
+                else:
+                    break
+        total += x[k - 1] ** 2
+    return total
+
+
 @program(numbers(8))
 def nested_break(x):
     s = 0.0

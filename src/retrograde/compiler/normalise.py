@@ -172,14 +172,18 @@ def _children(s: ast.stmt) -> list[ast.stmt]:
 
 def _jumps(s: ast.stmt) -> bool:
     """Whether a statement may jump out of itself."""
-    if isinstance(s, (*LOOPS, ast.FunctionDef)):
-        return _returns(s)  # of a function that is defined here none is this one's
+    if isinstance(s, LOOPS):
+        # What stands behind a loop's `else` is outside of it.
+        return _returns(s) or any(map(_jumps, s.orelse))
+    if isinstance(s, ast.FunctionDef):
+        return False
     return isinstance(s, JUMPS) or any(_jumps(child) for child in _children(s))
 
 
 def _breaks(s: ast.stmt) -> bool:
     """Whether a statement may leave the loop in whose body it stands."""
-    return isinstance(s, ast.Break) or (not isinstance(s, LOOPS) and any(_breaks(child) for child in _children(s)))
+    inside = s.orelse if isinstance(s, LOOPS) else _children(s)
+    return isinstance(s, ast.Break) or any(map(_breaks, inside))
 
 
 def _returns(s: ast.stmt) -> bool:
