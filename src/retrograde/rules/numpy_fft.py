@@ -156,7 +156,7 @@ def _plan(a: Any, s: Lengths, axes: Axes) -> list[tuple[int, int]]:
 def _along_each(transform: Callable[..., Any], a: Any, plan: list[tuple[int, int]], norm: Norm) -> Any:
     for n, axis in plan:
         a = transform(a, n, axis, norm)
-    return a
+    return a if plan else np.reshape(a, np.shape(a))  # a number is an array then, as NumPy has it
 
 
 def fftn_body(a: Any, s: Lengths = None, axes: Axes = None, norm: Norm = None) -> Any:

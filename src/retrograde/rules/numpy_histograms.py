@@ -47,7 +47,7 @@ def _edges(a: Any, bins: Any, range: Any, as_in_one_dimension: bool) -> Any:
     if not everywhere(np.isfinite(low) & np.isfinite(high) & np.less_equal(low, high)):
         raise ValueError(f"range of [{low}, {high}] is not finite, or not increasing")
     if somewhere(np.equal(low, high)):
-        half = np.where(np.equal(low, high), 0.5, 0.0)
+        half = np.where(np.equal(low, high), 0.5, 0.0).astype(np.result_type(low, high, 0.5))
         low, high = low - half, high + half
     edges = np.linspace(low, high, bins + 1)
     dtype = np.result_type(low, high, as_array(a))

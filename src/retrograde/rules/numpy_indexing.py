@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy import empty, zeros
+from numpy.lib.array_utils import normalize_axis_index
 
 from retrograde.rules.dispatching import dispatched
 from retrograde.rules.points import call, complex_, real
@@ -80,7 +81,7 @@ def summed_at(values: Any, index: Any, size: int) -> Any:
     """A vector of zeros with `values` added at `index`, by the quickest way there is for their dtype."""
     values, index = np.ravel(values), np.ravel(index)
     dtype = np.result_type(values)
-    if dtype.kind == "c" or dtype.itemsize > 8:
+    if dtype.kind == "c" or dtype.itemsize > 8 or not values.size:  # (of no values NumPy counts integers)
         return scatter(values, index, (size,))
     return np.bincount(index, values, size)
 
@@ -228,12 +229,22 @@ linear(
 )
 
 
+def along(a: Like, axis: int | None) -> tuple[tuple[int, ...], int]:
+    """The shape and the axis that a function along one axis goes by: without an axis, or of a number, those of the
+    flattened array."""
+    return ((a.size,), 0) if axis is None or not a.shape else (a.shape, axis % a.ndim)
+
+
 def take_body(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
     """`np.take` by an index, for positions that NumPy would make an array of."""
-    if axis is None:
-        a, axis = np.ravel(a), 0
-    axis %= np.ndim(a)
+    if axis is None or not np.ndim(a):
+        # NumPy lets a number be read along the axis that it does not have.
+        axis = 0 if axis is None else normalize_axis_index(axis, 1)
+        a = np.ravel(a)
+    axis = normalize_axis_index(axis, np.ndim(a))
     n = np.shape(a)[axis]
+    if indices.dtype.kind == "b":
+        indices = indices.astype(np.intp)
     if mode == "wrap":
         indices = np.remainder(indices, n)
     elif mode == "clip":
@@ -243,8 +254,7 @@ def take_body(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str
 
 def take_adjoint(y_bar: Any, a: Like, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Any:
     """Take is `a[:, …, indices]`; with `axis=None`, of the flattened array."""
-    shape = (a.size,) if axis is None else a.shape
-    axis = 0 if axis is None else axis % a.ndim
+    shape, axis = along(a, axis)
     places = np.asarray(indices, np.intp)
     if mode == "wrap":
         places = places % shape[axis]

@@ -304,7 +304,7 @@ def delete_body(arr: Any, obj: Any, axis: int | None = None) -> Any:
 def insert_body(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     """A read of both, joined: NumPy says from where, by inserting the values' positions among the array's."""
     arr, values = _stacked(arr), _stacked(values)
-    dtype = np.result_type(arr)
+    dtype = as_array(arr).dtype  # with its byte order
     if dtype.kind not in "fc" and np.result_type(values).kind in "fc":
         raise MutationError(
             f"np.insert would truncate a {np.result_type(values)} to {dtype}, which loses its derivative",
@@ -392,11 +392,13 @@ def piecewise_body(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any) -
 
     Where several conditions hold the last one counts. The result has the dtype of `x`.
     """
-    shape, dtype = np.shape(x), np.result_type(x)
+    shape, dtype = np.shape(x), as_array(x).dtype
     conditions = _conditions(shape, condlist, len(funclist))
     x = np.reshape(x, shape or (1,))  # a number has no elements to read
     y: Any = np.zeros(np.shape(x), dtype)
-    for condition, piece in zip(conditions.reshape(-1, *(conditions.shape[1:] or (1,))), funclist, strict=True):
+    for condition, piece in zip(
+        conditions.reshape(len(conditions), *(conditions.shape[1:] or (1,))), funclist, strict=True
+    ):
         elements = x[condition]
         if isinstance(piece, Callable):  # type: ignore[arg-type]
             if elements.size == 0:

@@ -50,6 +50,8 @@ def matrix_gradient(y: Any, x: Any, order: Any, axes: tuple[int, ...]) -> Any:
             differentiation", on the spectral norm.
     """
     rows, columns = axes
+    if 0 in x.shape:
+        return np.zeros(x.shape, x.dtype)  # of no elements NumPy knows the largest sum, zero
     if order in (1, -1):
         return _extreme_sum(x, order, summed=rows, compared=columns)
     if order in (np.inf, -np.inf):

@@ -285,7 +285,8 @@ def median_together(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     if np.any(high_weight):
         y = (y + x[all_rows, high[0]]) / 2
     left, removed = split_axes(len(shape), axis)
-    y = np.reshape(y, [1 if i in removed else shape[i] for i in range(len(shape)) if keepdims or i in left])[()]
+    y = np.reshape(y, [1 if i in removed else shape[i] for i in range(len(shape)) if keepdims or i in left])
+    y = y if keepdims else y[()]
 
     def pull_median(y_bar: Any) -> tuple[Any]:
         return (from_rows(_pulled_to_rows(y_bar, x.shape, low, high, low_weight, high_weight), shape, axis),)
@@ -297,10 +298,11 @@ def _quantile_rule(quantile: Any, skip_nan: bool) -> tuple[Callable[..., Any], C
     def positions(a: Any, q: Any, method: str) -> Positions:
         def of_number(n: int) -> Any:
             fine = quantile(np.arange(float(n)), q, method=method)
-            if a.dtype.kind != "f" or a.dtype == np.float64:
+            dtype = np.result_type(a)  # a number has none of its own
+            if dtype.kind != "f" or dtype == np.float64:
                 return fine
             # Among elements of another precision NumPy may round q, and come out at another place where a method jumps.
-            coarse = quantile(np.arange(n, dtype=a.dtype), q, method=method)
+            coarse = quantile(np.arange(n, dtype=dtype), q, method=method)
             return np.where(np.abs(fine - coarse) <= 2 * np.spacing(coarse), fine, coarse)
 
         return of_number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -52,8 +53,11 @@ def pad_body(
     widths = _widths(pad_width, ndim)
     if value is None and mode in ("constant", "linear_ramp"):
         value = 0
-    if mode == "empty" or (mode == "constant" and type(value) in (int, float) and value == 0):
+    # What nothing is added to is copied, and a number becomes an array, whatever the mode.
+    is_whole = not any(map(any, widths))
+    if is_whole or mode == "empty" or (mode == "constant" and _is_zero(value)):
         return _surrounded_by_zeros(array, shape, widths)
+    dtype = array.dtype
     if mode != "constant":
         _check_not_empty(shape, widths)
     if mode in ("constant", "linear_ramp"):
@@ -71,7 +75,12 @@ def pad_body(
     else:
         for axis, width in enumerate(widths):
             array = _pad_periodically(array, axis, width, mode, odd=value == "odd")
-    return array
+    return array if array.dtype == dtype else np.astype(array, dtype)  # joins have the byte order of the machine
+
+
+def _is_zero(value: Any) -> bool:
+    """Whether it is the zero that new memory is filled with, which has no sign."""
+    return type(value) in (int, float) and value == 0 and math.copysign(1, value) > 0
 
 
 # --- arguments -------------------------------------------------------------------------------------------------------

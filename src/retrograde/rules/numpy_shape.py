@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from retrograde.errors import UnsupportedArgumentError
 from retrograde.rules.dispatching import dispatched
-from retrograde.rules.numpy_indexing import scatter
+from retrograde.rules.numpy_indexing import along, scatter
 from retrograde.rules.points import call, complex_, real
 from retrograde.rules.products import at_shape, shape_of, transpose, unbroadcast
 from retrograde.rules.table import Like, composed, general, linear, no_gradient
@@ -276,8 +276,7 @@ def broadcast_arrays_body(*args: Any) -> tuple[Any, ...]:
 
 def repeat_adjoint(y_bar: Any, a: Like, repeats: Ints, axis: int | None = None) -> Any:
     """Sum each element's copies, which lie side by side; with `axis=None`, of the flattened array."""
-    shape = (a.size,) if axis is None else a.shape
-    axis = 0 if axis is None else axis % a.ndim
+    shape, axis = along(a, axis)
     if np.size(repeats) == 1:
         count: Any = np.ravel(repeats)[0]
         side_by_side = np.reshape(y_bar, (*shape[: axis + 1], count, *shape[axis + 1 :]))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_tuple
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from retrograde.rules.contractions import as_array
 from retrograde.rules.lengths import over_length
@@ -221,7 +221,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
         axis = tuple(axis)
     if weights is None:
         mean = np.mean(a, axis=axis, keepdims=keepdims)
-        total: Any = np.float64(np.size(a) / max(np.size(mean), 1))
+        total: Any = np.float64(np.size(a) / np.size(mean))
     else:
         shape = np.shape(a)
         if np.shape(weights) != shape:
@@ -403,7 +403,7 @@ def nanvar(
     mean: Any = None,
     correction: Any = 0,
 ) -> Any:
-    there = ~np.isnan(a) & where
+    there, axis = ~np.isnan(a) & where, _axis_of_nan(a, axis)
     return np.var(a, axis=axis, dtype=dtype, ddof=ddof + correction, keepdims=keepdims, where=there, mean=mean)
 
 
@@ -418,8 +418,16 @@ def nanstd(
     mean: Any = None,
     correction: Any = 0,
 ) -> Any:
-    there = ~np.isnan(a) & where
+    there, axis = ~np.isnan(a) & where, _axis_of_nan(a, axis)
     return np.std(a, axis=axis, dtype=dtype, ddof=ddof + correction, keepdims=keepdims, where=there, mean=mean)
+
+
+def _axis_of_nan(a: Any, axis: Any) -> Any:
+    """The axis to reduce: those that skip NaN let a number be reduced over the axis that it does not have."""
+    if np.ndim(a) or not isinstance(axis, int | np.integer):
+        return axis
+    normalize_axis_index(axis, 1)
+    return None
 
 
 def without_nan(a: Any, instead: int) -> Any:

@@ -217,7 +217,7 @@ class Mapped(Traced):
         level = highest_level((args, *kwargs.values()))
         if level is None or not level.maps:
             return array_function(self, function, types, args, kwargs)
-        y = protocols.written(function, args, kwargs)
+        y, args, kwargs = protocols.written(function, args, kwargs)
         if y is not protocols.NOTHING_WRITTEN:
             return y
         return protocols.made(function, level.map(function, args, kwargs))

@@ -123,8 +123,8 @@ def _plainly(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 def array_function(self: Traced, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A NumPy function that is not a ufunc."""
-    if function in WRITERS or "out" in kwargs or len(args) > 2:
-        y = written(function, args, kwargs)
+    if function in WRITERS or "out" in kwargs or len(args) > 2 or (args and args[-1] is None):
+        y, args, kwargs = written(function, args, kwargs)
         if y is not NOTHING_WRITTEN:
             return y
     if function in _MAKERS:
@@ -146,16 +146,19 @@ def _call(self: Traced, function: Any, args: tuple[Any, ...], kwargs: dict[str, 
     return _without_rule(function, args, kwargs)
 
 
-def written(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What a call gives that writes into one of its arguments; NOTHING_WRITTEN for all others."""
+def written(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """What a call gives that writes into one of its arguments, NOTHING_WRITTEN for all others; and its arguments,
+    without an `out` that says None."""
     if function in WRITERS:
-        return write_by(function, args, kwargs)
-    if "out" in kwargs or len(args) > 2:
+        return write_by(function, args, kwargs), args, kwargs
+    if "out" in kwargs or len(args) > 2 or (args and args[-1] is None):
         kwargs = dict(kwargs)
         out, args = without_out(function, args, kwargs)
         if out is not None:
-            return into(function, args, kwargs, out)
-    return NOTHING_WRITTEN
+            return into(function, args, kwargs, out), args, kwargs
+    return NOTHING_WRITTEN, args, kwargs
 
 
 NOTHING_WRITTEN = object()

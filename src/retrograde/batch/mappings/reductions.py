@@ -35,8 +35,8 @@ def _reduced(function: Any, level: Any, given: dict[str, Any], default: Any) -> 
     if ndim == 0:
         # The one element is reduced, over an axis that is made for it.
         if axis not in (None, ()):
-            behind(axis, ndim)
-        given[name], given["axis"] = raw[:, None], 1
+            function(np.zeros((), a.dtype), axis=axis)  # NumPy lets some functions have the axis 0 here, and others not
+        given[name], given["axis"], ndim = raw[:, None], 1, 1
         given.pop("keepdims", None)
     else:
         given[name] = raw
@@ -82,6 +82,10 @@ def _quantile(function: Any, level: Any, *args: Any, **kwargs: Any) -> Any:
         from retrograde.batch.table import one_by_one
 
         return one_by_one(function, level, args, kwargs).primal
+    if not a.size and function in (np.nanquantile, np.nanpercentile):
+        # NumPy answers with the mean of nothing, whatever and however many the fractions are.
+        of_mean = {name: given[name] for name in ("axis", "keepdims") if name in given}
+        return _reduced(np.nanmean, level, {"a": a} | of_mean, None)
     y = _reduced(function, level, given | {"a": a}, None)
     return np.moveaxis(y, np.ndim(q), 0)
 

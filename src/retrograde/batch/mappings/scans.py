@@ -42,7 +42,8 @@ def _flat_or_only(function: Any, level: Any, *args: Any, **kwargs: Any) -> Any:
         if x.ndim > 1:
             return function(np.zeros(x.shape))  # NumPy says what is missing
         axis = 0
-    return call(function, given | {"x": x.primal, "axis": behind(axis, x.ndim)})
+    raw = x.primal if x.ndim else x.primal[:, None]
+    return call(function, given | {"x": raw, "axis": behind(axis, raw.ndim - 1)})
 
 
 mapped(np.cumsum, np.cumprod, np.nancumsum, np.nancumprod, np.repeat)(_along(None))

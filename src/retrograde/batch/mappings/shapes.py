@@ -74,6 +74,9 @@ def _expand_dims(function: Any, level: Any, a: Any, axis: Any) -> Any:
 def _squeeze(function: Any, level: Any, a: Any, axis: Any = None) -> Any:
     if axis is None:
         axis = tuple(i for i, n in enumerate(a.shape) if n == 1)
+    elif not a.ndim:
+        np.squeeze(np.zeros(()), axis)  # NumPy lets a number have the axis 0
+        axis = ()
     return np.squeeze(a.primal, behind(axis, a.ndim))
 
 
