@@ -15,8 +15,9 @@ from numpy import zeros
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from retrograde.rules.numpy_indexing import scatter
+from retrograde.rules.numpy_shares import shares
 from retrograde.rules.points import call, complex_, distinct, real
-from retrograde.rules.products import at_shape, conj, everything, has_nan, times
+from retrograde.rules.products import at_shape, conj, everything, everywhere, has_nan, times
 from retrograde.rules.table import Like, composed, general, linear
 
 _MASK = np.array([[True, False, True], [False, True, True]])
@@ -441,7 +442,8 @@ def logaddexp_pullback(
     axis = over(array, axis)
 
     def pull_logaddexp(y_bar: Any) -> Any:
-        return (masked(times(kept(y_bar, axis, keepdims), _shares(kept(y, axis, keepdims), array)), where),)
+        slope = _slope(kept(y, axis, keepdims), array, axis, initial, where)
+        return (masked(times(kept(y_bar, axis, keepdims), slope), where),)
 
     return pull_logaddexp
 
@@ -452,15 +454,20 @@ def logaddexp_pushforward(
     axis = over(array, axis)
 
     def push_logaddexp(array_dot: Any) -> Any:
-        terms = times(array_dot, _shares(kept(y, axis, keepdims), array))
+        terms = times(array_dot, _slope(kept(y, axis, keepdims), array, axis, initial, where))
         return np.sum(masked(terms, where), axis=axis, keepdims=keepdims)
 
     return push_logaddexp
 
 
-def _shares(y: Any, a: Any) -> Any:
-    """exp(a - y). A sum that is infinite has its slope at the infinite terms; one that is zero has none."""
+def _slope(y: Any, a: Any, axis: Any, initial: Any, where: Any) -> Any:
+    """exp(a - y), by a function that knows how to differentiate it where that will be done.
+
+    A sum that is infinite has its slope at the infinite terms; one that is zero has none.
+    """
     finite = np.isfinite(y)
+    if not is_plain(a) and initial is None and where is True and everywhere(finite) and everywhere(np.isfinite(a)):
+        return shares(a, axis)
     return np.where(finite, np.exp(np.where(finite, a - np.where(finite, y, 0), 0)), (a == y) & (y > 0))
 
 

@@ -8,6 +8,9 @@ import numpy as np
 from scipy import special
 
 from retrograde.errors import UnsupportedArgumentError
+from retrograde.rules.contractions import constant
+from retrograde.rules.numpy_reductions import is_plain
+from retrograde.rules.numpy_shares import from_mean, shares, without_share
 from retrograde.rules.points import call, complex_, real
 from retrograde.rules.products import conj, somewhere, times, unbroadcast
 from retrograde.rules.scipy_special_dispatch import named
@@ -46,7 +49,10 @@ def _logsumexp_slopes(y: Any, a: Any, axis: Any, b: Any, keepdims: bool, return_
     value, sign = y if return_sign else (y, 1.0)
     shape = np.broadcast_shapes(np.shape(a), () if b is None else np.shape(b))
     whole = _kept(value, len(shape), axis, keepdims)
-    ratios = _ratios(whole, a if b is None else np.broadcast_to(a, shape), axis)
+    if b is None and not (is_plain(a) or np.iscomplexobj(a) or somewhere(np.isinf(constant(a)))):
+        ratios = shares(a, axis)
+    else:
+        ratios = _ratios(whole, a if b is None else np.broadcast_to(a, shape), axis)
     if return_sign:
         ratios = ratios * _kept(sign, len(shape), axis, keepdims)
     in_a = ratios if b is None else np.where(b == 0, 0.0, b) * np.where(b == 0, 0.0, ratios)
@@ -105,30 +111,35 @@ general(
 
 def softmax_pullback(y: Any, x: Any, axis: Any = None) -> Any:
     def pull(y_bar: Any) -> tuple[Any]:
-        weighted = times(y_bar, y)
-        return (weighted - y * np.sum(weighted, axis=axis, keepdims=True),)
+        return (times(from_mean(y_bar, y, axis), y),)
 
     return pull
 
 
 def softmax_pushforward(y: Any, x: Any, axis: Any = None) -> Any:
     def push(x_dot: Any) -> Any:
-        weighted = times(x_dot, y)
-        return weighted - y * np.sum(weighted, axis=axis, keepdims=True)
+        return times(from_mean(x_dot, y, axis), y)
 
     return push
 
 
+def _shares_again(y: Any, x: Any, axis: Any) -> Any:
+    """The softmax of x from its logarithm y; where it will be differentiated, by a function that knows how."""
+    if is_plain(x) or somewhere(np.isinf(constant(x))):
+        return np.exp(y)
+    return shares(x, axis)
+
+
 def log_softmax_pullback(y: Any, x: Any, axis: Any = None) -> Any:
     def pull(y_bar: Any) -> tuple[Any]:
-        return (y_bar - np.exp(y) * np.sum(y_bar, axis=axis, keepdims=True),)
+        return (without_share(y_bar, _shares_again(y, x, axis), axis),)
 
     return pull
 
 
 def log_softmax_pushforward(y: Any, x: Any, axis: Any = None) -> Any:
     def push(x_dot: Any) -> Any:
-        return x_dot - np.sum(times(x_dot, np.exp(y)), axis=axis, keepdims=True)
+        return from_mean(x_dot, _shares_again(y, x, axis), axis)
 
     return push
 

@@ -16,6 +16,7 @@ from retrograde.rules.numpy_indexing import getitem, placed, scatter
 from retrograde.rules.numpy_polynomials import characteristic
 from retrograde.rules.numpy_sets import picked
 from retrograde.rules.numpy_shape import fold_windows
+from retrograde.rules.numpy_shares import shares
 from retrograde.rules.numpy_spectral import svd
 from retrograde.rules.table import General, WithArguments
 from retrograde.sparse import families as of
@@ -78,7 +79,7 @@ EXACT: dict[Any, Family] = {
     np.convolve: products.convolve,
     np.correlate: products.correlate,
     # Lines and matrices in which everything depends on everything.
-    **dict.fromkeys((np.fft.fft, np.fft.ifft, np.fft.rfft), of.spread),
+    **dict.fromkeys((np.fft.fft, np.fft.ifft, np.fft.rfft, shares), of.spread),
     np.linalg.solve: of.solved,
     np.linalg.inv: of.core((2,), (2,)),
     np.linalg.det: of.core((2,), (0,)),

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.rules.numpy_transcendental import LN_2, LN_10, softmax2_of_two, softmax_of_two
+from retrograde.rules.numpy_transcendental import LN_2, LN_10, sech_square, softmax2_of_two, softmax_of_two
 from retrograde.rules.products import somewhere
 from retrograde.rules.table import Function
 from retrograde.taylor.rules import is_natural, repeated_product
@@ -220,14 +220,19 @@ sin, cos = _pair(np.sin, np.cos, (1.0, -1.0))
 sinh, cosh = _pair(np.sinh, np.cosh, (1.0, 1.0))
 
 
-def _tangent(sign: float) -> Recurrence:
-    """y′ = (1 ± y²)·x′."""
+def tan(y: Series, x: Series) -> Step:
+    """y′ = (1 + y²)·x′."""
+    return _along_square(y, x, 1 + y.first * y.first, 1.0)
 
-    def tangent(y: Series, x: Series) -> Step:
-        p = Series(1 + sign * (y.first * y.first), y.order, lambda k: scaled(convolved(y, y, 0, k, k), sign))
-        return lambda k: along(k, x, p)
 
-    return tangent
+def tanh(y: Series, x: Series) -> Step:
+    """y′ = (1 - y²)·x′, whose first coefficient keeps its digits where y nears ±1; the others have theirs by it."""
+    return _along_square(y, x, sech_square(y.first, x.first), -1.0)
+
+
+def _along_square(y: Series, x: Series, first: Any, sign: float) -> Step:
+    p = Series(first, y.order, lambda k: scaled(convolved(y, y, 0, k, k), sign))
+    return lambda k: along(k, x, p)
 
 
 # --- Lengths -------------------------------------------------------------------------------------------
@@ -272,8 +277,8 @@ ELEMENTARY: dict[Function, Recurrence] = {
     np.cos: cos,
     np.sinh: sinh,
     np.cosh: cosh,
-    np.tan: _tangent(1.0),
-    np.tanh: _tangent(-1.0),
+    np.tan: tan,
+    np.tanh: tanh,
     np.hypot: hypot,
 }
 """What is not here (inverse functions, special functions, whatever has a partial derivative) goes by its rule."""

@@ -9,6 +9,7 @@ import numpy as np
 from retrograde.batch.arguments import array, behind, call, named
 from retrograde.batch.table import by_body, looped, mapped
 from retrograde.rules.numpy_polynomials import characteristic
+from retrograde.rules.numpy_shares import shares
 
 _OVER_ALL = (
     np.sum, np.prod, np.max, np.amax, np.min, np.amin, np.mean, np.var, np.std, np.nanmax, np.nanmin, np.nansum,
@@ -88,6 +89,11 @@ def _quantile(function: Any, level: Any, *args: Any, **kwargs: Any) -> Any:
         return _reduced(np.nanmean, level, {"a": a} | of_mean, None)
     y = _reduced(function, level, given | {"a": a}, None)
     return np.moveaxis(y, np.ndim(q), 0)
+
+
+@mapped(shares)
+def _shares(function: Any, level: Any, a: Any, axis: Any = None) -> Any:
+    return shares(a.primal, tuple(range(1, a.ndim + 1)) if axis is None else behind(axis, a.ndim))
 
 
 looped(np.linalg.lstsq, np.roots, characteristic)
