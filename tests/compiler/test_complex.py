@@ -12,6 +12,7 @@ from truth import close
 import retrograde as rg
 from retrograde import ScalarError, compile, gradient, hessian, hvp, jacobian, jvp, pullback, vmap
 from retrograde.compiler.bridge import Bridge
+from retrograde.errors import LanguageError
 
 Z = np.array([0.3 + 1j, 1 - 0.5j, 0.7 + 0.1j])
 X = np.array([0.3, 0.8, 1.2])
@@ -180,3 +181,39 @@ def test_a_complex_division_by_zero_is_infinite_in_derivatives():
     of = specialised(divided, (1j, 0j), plain=False)
     (dot,) = Bridge(of).j([1j, 0j], ([1 + 0j, 0j],))
     assert not np.isfinite(dot)
+
+
+def views_of_parts(z):
+    a = z.real[1:] * 2
+    b = np.reshape(z.imag, (2, 2)).T
+    c = np.diag(np.broadcast_to(z.real, (4, 4)))
+    d = np.expand_dims(z.imag, 0)[0, ::-1]
+    return np.sum(a) + np.sum(b[0] * c[:2]) + np.sum(d * np.arange(4.0)) + z.real[1] * z.imag[None, :][0, 2]
+
+
+def test_views_of_the_parts_of_a_complex_array_are_the_parts_of_its_views():
+    compiled = compile(views_of_parts, cache=False)
+    z = np.array([1.0 + 2j, -1 + 0.5j, 0.25 - 3j, 2.0 + 1j])
+    np.testing.assert_allclose(compiled(z), views_of_parts(z))
+    np.testing.assert_allclose(gradient(lambda z: compiled(z), z)[0], gradient(views_of_parts, z)[0])
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda z: z.real[1:],
+        lambda z: z.imag[None, :],
+        lambda z: np.reshape(z.real, (2, 2)),
+        lambda z: z.real.T,
+        lambda z: np.broadcast_to(z.real, (2, 4)),
+    ],
+)
+def test_a_write_behind_a_view_of_a_part_is_refused(view):
+    def f(z):
+        seen = view(z)
+        z[2] = 5.0
+        return np.sum(seen)
+
+    compiled = compile(f, cache=False)
+    with pytest.raises(LanguageError, match="parts of a complex array"):
+        gradient(lambda x: compiled(x * (1 + 1j)), np.ones(4))

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from numpy import errstate, float64, isfinite, may_share_memory, ndarray  # NumPy's own, whatever transform is running
+from numpy import errstate, float64, isfinite, ndarray  # NumPy's own, whatever transform is running
 
 from retrograde.compiler.examples import Examples
 from retrograde.rules.products import is_finite
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def at_once(of: Specialisation, leaves: list[Any]) -> list[Any] | None:
-    """The results of a function all of whose results have derivatives, and which writes into no argument.
+    """The results of a function that writes into no argument; all have derivatives, and memory of their own.
 
     Args:
         leaves: those of the arguments.
@@ -137,16 +137,8 @@ def _pushed(of: Specialisation, given: _Given) -> list[Any] | None:
     found = of.evaluate("J", 1, given.values, examples=examples)
     results = []
     for role in of.result_roles:
-        y = found[role]
-        if type(y) is ndarray and (examples is None or not examples.reach(role)) and _is_part(y, given.values):
-            return None
         results.append(_of_push(found, role, given, examples))
     return results
-
-
-def _is_part(y: Any, values: dict[Role, Any]) -> bool:
-    """Whether a result has the memory of an argument, of which it is to be a view then."""
-    return any(type(x) is ndarray and may_share_memory(y, x) for x in values.values())
 
 
 def _of_push(found: dict[Role, Any], role: Role, given: _Given, examples: Examples | None) -> Any:

@@ -386,7 +386,7 @@ class _Of:
             together if is_joint else None,
             with_tangent,
             joins_all=True,
-            gives_views=kind.name == "J" and any(t.is_array for t in bridge.of.result_types),
+            gives_views=False,  # see shared.py
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from retrograde.compiler.derivatives import Role
     from retrograde.compiler.explain import Explanation
     from retrograde.compiler.fingerprint import Fingerprint
+    from retrograde.compiler.shared import Places
     from retrograde.compiler.specialisation import Gradient, Specialisation
 
 _PROGRAMS = {"primal": ("J", 0), "pullback": ("T", 0), "jvp": ("J", 1), "hvp": ("T", 1)}
@@ -108,12 +109,17 @@ class Compiled(Native):
         if any(map(contains_traced, args)) or any(map(contains_traced, kwargs.values())):
             return self._traced(args, kwargs)
         specialisation, arguments = self._bound(args, kwargs)
-        if not specialisation.is_beyond_numba:
+        found = self._by_numba(specialisation, arguments.values())
+        return self._own_value(specialisation, arguments) if found is None else found[0]
+
+    def _by_numba(self, of: Specialisation, args: Iterable[Any]) -> tuple[Any] | None:
+        """The value by numba's code of the function; None where numba cannot compile it."""
+        if not of.is_beyond_numba:
             try:
-                return self._primal(specialisation)(*map(_unboxed, arguments.values()))
+                return (self._primal(of)(*map(_unboxed, args)),)
             except CompilationError:
-                specialisation.is_beyond_numba = True
-        return self._own_value(specialisation, arguments)
+                of.is_beyond_numba = True
+        return None
 
     def _own_value(self, of: Specialisation, arguments: dict[str, Any]) -> Any:
         """The value by our own program of the function, where numba lacks something that is in it."""
@@ -123,10 +129,13 @@ class Compiled(Native):
         given: dict[Any, Any] = {("x", i): leaf for i, leaf in enumerate(leaves)}
         given |= {("x", i): np.array(leaves[i]) for i in of.written}
         of.check_overlaps(leaves)
+        places = self._places(of, arguments, leaves)
         found = of.run(Which("J", 0), given)
         for i in of.written:
             leaves[i][...] = found.get(("x", i), given["x", i])
-        return _structured(of.structure, iter([found["y", j] for j in range(len(of.result_types))]))
+        results = {j: found["y", j] for j in range(len(of.result_types))}
+        self._share(of, places, leaves, results)
+        return _structured(of.structure, iter([results[j] for j in range(len(results))]))
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -271,7 +280,7 @@ class Compiled(Native):
 
         of = specialisation
         leaves = self._leaves(of, arguments)
-        found = at_once(of, leaves) if of.is_smooth else None
+        found = at_once(of, leaves) if of.is_smooth and not of.shared.results else None
         if found is not None:
             return _structured(of.structure, iter(found))
         for i in of.written:
@@ -281,13 +290,41 @@ class Compiled(Native):
             if is_traced(leaf) and not leaf.level.maps and is_integer(plain(leaf)):
                 raise InputError(*integers_are_data(self._source.name))
         x = [leaf if i in of.inputs else plain(leaf) for i, leaf in enumerate(leaves)]
+        places = self._places(of, arguments, leaves)
         values = self._bridge(of).value(x)
         results = dict(zip(of.outputs, values, strict=False))
         if len(results) < len(of.result_types) or set(of.written) - set(of.finals):
             self._add_inexact(of, x, results)
         for i, final in zip(of.finals, values[len(of.outputs) :], strict=True):
             self._write(leaves[i], final)
+        self._share(of, places, leaves, results)
         return _structured(of.structure, iter([results[j] for j in range(len(of.result_types))]))
+
+    def _places(self, of: Specialisation, arguments: dict[str, Any], leaves: list[Any]) -> Places:
+        """Where the results lie that share memory with arguments or with each other."""
+        asked = of.shared.results - of.shared.arguments.keys()
+        if not asked:
+            return {}
+        from retrograde.compiler.arguments import leaves_of
+        from retrograde.compiler.shared import places
+
+        def run(plains: list[Any]) -> list[Any]:
+            args = _by_argument(of, arguments, plains)
+            found = self._by_numba(of, args)
+            if found is None:
+                with originals():
+                    found = (self._function(*args),)
+            return list(leaves_of(found[0], of.structure))
+
+        return places(run, leaves, of.written, asked)
+
+    def _share(self, of: Specialisation, places: Places, leaves: list[Any], results: dict[int, Any]) -> None:
+        """Make the results that share memory what they are in NumPy."""
+        results |= {j: leaves[i] for j, i in of.shared.arguments.items()}
+        if places:
+            from retrograde.compiler.shared import views
+
+            results |= views(places, leaves, results)
 
     def _add_inexact(self, of: Specialisation, x: list[Any], results: dict[int, Any]) -> None:
         """The integers and truth values among the results, and what is written into arrays of such."""

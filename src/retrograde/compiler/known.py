@@ -1,4 +1,4 @@
-"""What is known when a function is compiled, beside types: objects, and shapes of arguments.
+"""What is known when a function is compiled, beside types: objects, shapes of arguments, and memory that is shared.
 
 A program says at run time where these are not what they were taken for.
 """
@@ -37,3 +37,18 @@ class Constant:
     """A Python object that is known when the function is compiled: a module, a function, a dtype, None, a text."""
 
     value: Any
+
+
+class Shared(NamedTuple):
+    """What is known of the results when the function is compiled.
+
+    Attributes:
+        results: the numbers of those that may share memory.
+        arguments: for some of them the parameter that they are on every path.
+    """
+
+    results: frozenset[int]
+    arguments: dict[int, int]
+
+
+NOTHING_SHARED = Shared(frozenset(), {})

@@ -74,6 +74,7 @@ class Specialisation:
         outputs: the leaves of the result that have derivatives.
         written: the leaves that the function writes into; their final contents are outputs as well.
         finals: those of them that have derivatives.
+        shared: the results that may have the memory of an argument or of each other (see shared.py).
         sizes: the shapes, or the values, of the leaves in the last call.
         leaves, result_roles: the roles of the leaves of the arguments, and of the results that have derivatives.
         is_smooth: whether all results have derivatives, and nothing is written into an argument.
@@ -118,7 +119,7 @@ class Specialisation:
         self.leaves: list[Role] = [("x", i) for i in range(len(self.params))]
         self.inputs = [i for i, t in enumerate(self.types) if t.is_inexact]
         self.outputs = [j for j, t in enumerate(self.result_types) if t.is_inexact]
-        self.written = interface.written
+        self.written, self.shared = interface.written, interface.shared
         self.finals = [i for i in self.written if self.types[i].is_inexact]
         self.result_roles: list[Role] = [("y", j) for j in self.outputs]
         self.is_smooth = not self.written and len(self.outputs) == len(self.result_types) > 0

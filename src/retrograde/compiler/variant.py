@@ -18,6 +18,7 @@ from retrograde.trace.interception import originals
 if TYPE_CHECKING:
     from retrograde.compiler.derivatives import Derivative, Role
     from retrograde.compiler.examples import Loop, Weights
+    from retrograde.compiler.known import Shared
     from retrograde.compiler.lower.function import Lowered
     from retrograde.compiler.machine.written import Kernel
     from retrograde.compiler.options import Options
@@ -101,6 +102,7 @@ class Interface(NamedTuple):
         result_types: those of the leaves of the result.
         written: the leaves that the function writes into.
         constants: the arrays from outside of the function.
+        shared: the results that may have the memory of an argument or of each other.
     """
 
     params: tuple[str, ...]
@@ -109,6 +111,7 @@ class Interface(NamedTuple):
     result_types: tuple[Type, ...]
     written: tuple[int, ...]
     constants: tuple[Any, ...]
+    shared: Shared
 
 
 class Variant:
@@ -286,6 +289,7 @@ class Variant:
             tuple(derivatives.result_types(program)),
             tuple(i for i, p in enumerate(leaves) if p in self.lowered.written),
             self.lowered.constants,
+            self.lowered.shared,
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from retrograde.compiler import ops
 from retrograde.compiler.form import Add, Copy, Index, Raise, Set
 from retrograde.compiler.lower.builder import Builder, Restart
-from retrograde.compiler.lower.values import Lazy, Object
+from retrograde.compiler.lower.values import Lazy, Object, is_field
 from retrograde.compiler.source import At
 from retrograde.compiler.types import INT, Operand, Type, type_of_number
 
@@ -111,7 +111,7 @@ class Arrays(Builder):
     def in_memory(self, value: Any, base: str = "w") -> str:
         """The array in memory, for a name of the user's to mean it."""
         made = self.force(value, base)
-        if isinstance(value, Lazy) and value.part_of:
+        if is_field(value):
             self.note_detached(made, value.part_of)
         return made
 

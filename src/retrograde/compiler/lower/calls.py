@@ -37,6 +37,7 @@ class Calls(Flow):
         self.reached = {}
         self.frames = []
         self.detachments = []
+        self.returned_parts = []
         self.writes = []
         self.wanted_result = []
         self.attached = set()

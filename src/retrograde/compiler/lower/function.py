@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from retrograde.compiler.form import Load, View
-from retrograde.compiler.known import NOTHING, Constant, Known
+from retrograde.compiler.known import NOTHING, NOTHING_SHARED, Constant, Known, Shared
 from retrograde.compiler.lower.builder import NotYetKnown, Restart
 from retrograde.compiler.lower.frame import Frame
 from retrograde.compiler.lower.procedures import Procedure, Procedures
+from retrograde.compiler.lower.shared import shared_results
 from retrograde.compiler.lower.values import NONE
 from retrograde.compiler.program import Program
 from retrograde.compiler.source import Source
@@ -33,6 +34,7 @@ class Lowered:
         constants: the arrays from outside.
         written: which parameters the function writes into.
         reached: the other Python functions that it calls, directly or not.
+        shared: which results may have the memory of an argument or of each other.
     """
 
     program: Program
@@ -41,6 +43,7 @@ class Lowered:
     written: frozenset[str]
     reached: tuple[types.FunctionType, ...]
     known: Known = NOTHING
+    shared: Shared = NOTHING_SHARED
 
 
 def lower_function(
@@ -120,6 +123,8 @@ class _Lower(Procedures):
         self.check_borrowed()
         program = self.program
         written = frozenset(p for p in program.params if p in self.written)
+        links = [(copy, original) for copy, original, *_ in (*self.detachments, *self.borrowed)]
+        shared = shared_results(program, (*links, *self.returned_parts))
         for name, _ in self.constants.values():
             if name in self.written:
                 raise self.refuse(f"the array {name} from outside the function is written into", "an argument")
@@ -138,6 +143,7 @@ class _Lower(Procedures):
             written,
             tuple(self.reached),
             self.known,
+            shared,
         )
 
     def rename(self, called: dict[str, str]) -> None:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from retrograde.compiler import ops
 from retrograde.compiler.form import Add, Index, Slice
 from retrograde.compiler.known import Constant
 from retrograde.compiler.lower.arrays import Arrays
-from retrograde.compiler.lower.values import NONE, Lazy
+from retrograde.compiler.lower.values import NONE, Lazy, is_field
 from retrograde.compiler.types import BOOL, INT, Operand
 
 
 class Indexing(Arrays):
     def subscript(self, value: Any, items: list[Any]) -> Any:
         """`value[items]`: an element, a view, or a gather."""
+        if is_field(value):
+            return self.field(self.subscript(value.part_of, items), value.field)
         items = self.completed(value, items)
         if any(self.is_array(i) for i in items):
             return self.gather(value, items)
@@ -28,6 +31,12 @@ class Indexing(Arrays):
         if not any(isinstance(i, Slice) or i is None for i in items):
             return self.load(value, tuple(items))
         return self.view(value, tuple(items))
+
+    def field(self, z: Any, name: str) -> Any:
+        """The real or imaginary part of a complex number or array."""
+        found = self.elementwise(name, z)
+        is_view = self.is_array_name(z) and self.element_type(z).is_complex
+        return replace(found, part_of=z, field=name) if is_view else found
 
     def guard_indices(self, items: list[Any], shape: tuple[Operand, ...]) -> None:
         """Compare the integers of a subscript with the axes that they are for."""
@@ -213,7 +222,7 @@ class Indexing(Arrays):
 
     def assign_subscript(self, array: Any, items: list[Any], value: Any, fn: str = "") -> None:
         """`array[items] = value`, or with an operator `array[items] fn= value`."""
-        if isinstance(array, Lazy) and array.part_of:
+        if is_field(array):
             raise self.refuse("an assignment to a part of a complex array", "z[i] = x + 1j * z[i].imag")
         if not self.is_array_name(array):
             raise self.refuse("an assignment to an element of something that is no array in memory")

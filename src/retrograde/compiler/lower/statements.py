@@ -14,7 +14,7 @@ from retrograde.compiler.lower.descriptions import describe
 from retrograde.compiler.lower.indexing import items_of
 from retrograde.compiler.lower.names import Names
 from retrograde.compiler.lower.operators import OPERATORS
-from retrograde.compiler.lower.values import NONE, InCell, Lazy, Object
+from retrograde.compiler.lower.values import NONE, InCell, Lazy, Object, is_field
 from retrograde.compiler.types import BOOL, Operand, Type
 
 
@@ -77,6 +77,8 @@ class Statements(Names):
             if isinstance(v, Object):
                 raise self.refuse(f"{describe(self, v)} as a result")
             leaf = self.force(v, "result") if isinstance(v, Lazy) else v
+            if is_field(v):
+                self.returned_parts.append((leaf, v.part_of))
             number = len(leaves)
             if not self.is_array(leaf) and self.wanted_result and self.type_of(leaf) != self.wanted_result[number]:
                 leaf = self.op(f"cast:{self.wanted_result[number].dtype}", leaf)
@@ -104,6 +106,8 @@ class Statements(Names):
         self.wanted_result[:] = [s if s == t else ops.common(s, t) for s, t in zip(*types, strict=True)]
         raise Restart
 
+    # Results in memory of their own where NumPy's are views, and of what.
+    returned_parts: list[tuple[str, str]]
     # The types of the leaves of the result, where the paths do not agree on them.
     wanted_result: list[Type]
 

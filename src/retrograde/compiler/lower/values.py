@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from retrograde.compiler.known import Constant
 from retrograde.compiler.source import At, Source
@@ -83,7 +83,8 @@ class Lazy:
         type: the type of an element.
         reads: the arrays in memory that it looks at.
         is_cheap: whether computing an element twice costs less than keeping it.
-        part_of: the array of which NumPy makes a view here: z.real.
+        part_of: the complex array of which NumPy makes a view here: z.real.
+        field: "real" or "imag" then.
     """
 
     shape: tuple[Operand, ...]
@@ -92,6 +93,12 @@ class Lazy:
     reads: frozenset[str] = field(default=frozenset())
     is_cheap: bool = True
     part_of: str = ""
+    field: str = ""
+
+
+def is_field(value: Any) -> TypeGuard[Lazy]:
+    """Whether a value is the real or imaginary part of a complex array in memory."""
+    return isinstance(value, Lazy) and bool(value.part_of)
 
 
 @dataclass(frozen=True, slots=True)

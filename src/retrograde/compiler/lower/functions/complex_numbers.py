@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import cmath
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,11 +52,9 @@ def imag(lower: Indexing, val: Any) -> Any:
 
 def part(lower: Indexing, z: Any, name: str) -> Any:
     """The real or imaginary part: NumPy's view, until somebody could tell it from a copy."""
-    is_view = isinstance(z, str) and lower.is_array(z) and lower.element_type(z).is_complex
     if name == "real" and not lower.element_type(z).is_complex:
         return z
-    found = lower.elementwise(name, z)
-    return replace(found, part_of=z) if is_view else found
+    return lower.field(z, name)
 
 
 @handles(np.conj, methods="conj conjugate")

@@ -10,6 +10,7 @@ from retrograde.compiler.form import Index
 from retrograde.compiler.lower.functions.arguments import as_array
 from retrograde.compiler.lower.functions.registry import handles
 from retrograde.compiler.lower.indexing import Indexing
+from retrograde.compiler.lower.values import is_field
 from retrograde.compiler.types import Operand, zero_of
 
 
@@ -68,6 +69,8 @@ def diag(lower: Indexing, v: Any, k: Any = 0) -> Any:
 def _diagonal(lower: Indexing, a: Any, k: Any) -> Any:
     if type(k) is not int:
         raise lower.refuse("a diagonal that is not written as a number", "a loop")
+    if is_field(a):
+        return lower.field(_diagonal(lower, a.part_of, k), a.field)
     n, m = lower.shape(a)
     below, right = max(-k, 0), max(k, 0)
     length = lower.op("min", lower.op("-", n, below), lower.op("-", m, right))

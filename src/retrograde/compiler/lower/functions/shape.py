@@ -12,7 +12,7 @@ from retrograde.compiler.form import Index, Slice
 from retrograde.compiler.lower.functions.arguments import as_array, axes_of, sequence_of, shape_of
 from retrograde.compiler.lower.functions.registry import handles
 from retrograde.compiler.lower.indexing import Indexing
-from retrograde.compiler.lower.values import NONE, Lazy
+from retrograde.compiler.lower.values import NONE, Lazy, is_field
 from retrograde.compiler.types import Operand
 
 
@@ -25,6 +25,8 @@ def transpose(lower: Indexing, a: Any, axes: Any = None) -> Any:
             raise lower.refuse(f"axes {axes} for an array of {ndim} axes")
         if order != tuple(reversed(range(ndim))):
             return _permuted(lower, a, order)
+    if is_field(a):
+        return lower.field(lower.transposed(a.part_of), a.field)
     if isinstance(a, Lazy):
         return lower.lazily(a, a.shape[::-1], lambda index: a.element(index[::-1]))
     return lower.transposed(a)
@@ -34,6 +36,8 @@ def _permuted(lower: Indexing, a: Any, order: tuple[int, ...]) -> Any:
     """Axes in another order: a copy, unless somebody could tell it from a view."""
     if order == tuple(range(len(order))):
         return a
+    if is_field(a):
+        return lower.field(_permuted(lower, a.part_of, order), a.field)
     shape = lower.shape(a)
 
     def element(index: Index) -> Operand:
@@ -97,6 +101,8 @@ def flattened(lower: Indexing, a: Any) -> Any:
 @handles(np.reshape, methods="reshape")
 def reshape(lower: Indexing, a: Any, shape: Any) -> Any:
     """The elements in another shape: a copy, unless somebody could tell it from a view."""
+    if is_field(a):
+        return lower.field(reshape(lower, a.part_of, shape), a.field)
     old = lower.shape(a)
     total = lower.size_of(old)
     sizes = list(shape_of(lower, shape))
@@ -212,6 +218,8 @@ def expand_dims(lower: Indexing, a: Any, axis: Any) -> Any:
 @handles(np.broadcast_to)
 def broadcast_to(lower: Indexing, array: Any, shape: Any) -> Any:
     array, wanted = as_array(lower, array), shape_of(lower, shape)
+    if is_field(array):
+        return lower.field(broadcast_to(lower, array.part_of, shape), array.field)
     for n, m in zip(reversed(wanted), reversed(lower.shape(array)), strict=False):
         if not (type(m) is int and m == 1):
             lower.guard_equal(n, m)
