@@ -8,7 +8,7 @@ arguments: all that is done once. Arrays keep their layout, so that loops are ve
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from retrograde.compiler.cost import cost
@@ -41,6 +41,9 @@ class _Lanes:
         self.program = program
         self.dependence = dependence
         self.count = count
+        returned = [s.values for s in walk(program.body) if isinstance(s, Return)]
+        # A result has lanes if it depends on a seed where one of the paths ends.
+        self.results = [any(map(dependence.has, values)) for values in zip(*returned, strict=True)]
         self.names: list[dict[str, str]] = [{} for _ in range(count)]
 
     def name(self, name: str, lane: int) -> str:
@@ -92,7 +95,8 @@ class _Lanes:
             pairs = [pair for t, v in zip(s.targets, s.sources, strict=True) for pair in self.copies((t, v))]
             s.targets, s.sources = tuple(t for t, _ in pairs), tuple(v for _, v in pairs)
         elif isinstance(s, Return):
-            s.values = tuple(v for value in s.values for (v,) in self.copies((value,)))
+            values = zip(s.values, self.results, strict=True)
+            s.values = tuple(v for value, has_lanes in values for v in self.result(value, has_lanes))
         return [s]
 
     def any_of(self, s: If) -> tuple[Block, str]:
@@ -111,13 +115,13 @@ class _Lanes:
             return [names]
         return [tuple(self.name(n, lane) for n in names) for lane in range(self.count)]
 
-    def places(self, names: tuple[Operand, ...]) -> list[tuple[int, int | None]]:
+    def result(self, value: Operand, has_lanes: bool) -> list[Operand]:
+        """A result in each lane, or once: where only other paths give it lanes, it is the same in all."""
+        return [self.name(value, lane) for lane in range(self.count)] if has_lanes else [value]
+
+    def places(self, have_lanes: Iterable[bool]) -> list[tuple[int, int | None]]:
         """For each copy of some parameters or results the number of the original, and the lane."""
-        return [
-            (i, lane)
-            for i, name in enumerate(names)
-            for lane in (range(self.count) if self.dependence.has(name) else (None,))
-        ]
+        return [(i, lane) for i, many in enumerate(have_lanes) for lane in (range(self.count) if many else (None,))]
 
 
 def in_lanes(program: Program, seeds: Collection[str], count: int) -> Laned | None:
@@ -132,8 +136,7 @@ def in_lanes(program: Program, seeds: Collection[str], count: int) -> Laned | No
     if not dependence.is_separable:
         return None
     lanes = _Lanes(made, dependence, count)
-    first = next((s for s in walk(made.body) if isinstance(s, Return)), None)
-    params, results = lanes.places(tuple(made.params)), lanes.places(first.values if first else ())
+    params, results = lanes.places(map(dependence.has, made.params)), lanes.places(lanes.results)
     made.zeros = frozenset(name for p in program.zeros for (name,) in lanes.copies((p,)))
     made.params = [lanes.name(made.params[i], lane or 0) for i, lane in params]
     made.body = lanes.block(made.body)

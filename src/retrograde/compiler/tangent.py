@@ -42,9 +42,10 @@ from retrograde.compiler.form import (
 from retrograde.compiler.lower.formulas import Formulas
 from retrograde.compiler.ops import has_derivative
 from retrograde.compiler.optimise import PASSES, tidy
-from retrograde.compiler.partials import partials
+from retrograde.compiler.partials import Product, partials
 from retrograde.compiler.program import Program
 from retrograde.compiler.types import Operand, Type, zero_of
+from retrograde.compiler.walks import is_number
 
 
 class Tangent(Writer):
@@ -133,9 +134,17 @@ class Tangent(Writer):
             return
         for a, p in zip(s.args, partials(s.fn, s.args, s.dst, wanted, self), strict=True):
             if p is not None:
-                term = self.times(self.dot(a), p)
+                term = self.multiple(self.dot(a), p, s)
                 total = term if total is None else self.op("+", total, term)
         self.emit(Op(self.dot(s.dst), "id", (zero_of(type) if total is None else self.fitted(total, type),)))
+
+    def multiple(self, dot: Operand, partial: Operand | Product, s: Op) -> Operand:
+        """A tangent times a partial; of a factor that is zero all along the direction nothing comes, even of infinity."""
+        if self.careful and is_number(partial, 0):
+            return 0.0
+        if self.careful and isinstance(partial, str) and partial in s.args and not self.is_active(partial):
+            return self.op("along", dot, partial)
+        return self.times(dot, partial)
 
     def of_whole(self, s: Whole) -> None:
         outs = tuple(self.dot(o) if self.is_active(o) else None for o in s.outs)
