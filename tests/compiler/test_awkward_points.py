@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from compiler.harness import specialised
 
-from retrograde import jvp, pullback
+from retrograde import compile as compiled
+from retrograde import gradient, jacobian, jvp, pullback, vmap
 from retrograde.compiler import ops
 from retrograde.compiler.bridge import Bridge
 
@@ -191,3 +192,62 @@ def test_the_gradient_of_the_standard_deviation_of_equal_values_is_zero():
     of = Bridge(specialised(function_of("np.std(a)", "a"), (x[0],)))
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(of.t(x, [1.0], ())[0], np.zeros(4), atol=1e-15)
+
+
+def product_of_numbers(x, w):
+    return np.sqrt(x[0]) * w[0] + w[1] * np.sqrt(x[1])
+
+
+def product_of_arrays(x, w):
+    return np.sum(w * np.sqrt(x))
+
+
+def product_with_a_literal(x, w):
+    return np.log(2.0 + 0.0 * np.sqrt(x[0])) + np.sqrt(x[1]) * 0.0
+
+
+def products_in_a_loop(x, w):
+    s = 1.0
+    for i in range(len(x)):
+        s = s * np.exp(w[i] * np.sqrt(x[i]))
+    return s
+
+
+def product_of_vectors(x, w):
+    return w @ np.sqrt(x)
+
+
+def complex_product(x, w):
+    return np.real((np.sqrt(x[0]) + 1j) * w[0])
+
+
+PRODUCTS = [
+    product_of_numbers,
+    product_of_arrays,
+    product_with_a_literal,
+    products_in_a_loop,
+    product_of_vectors,
+    complex_product,
+]
+
+
+@pytest.mark.usefixtures("as_plain_python")
+@pytest.mark.parametrize("f", PRODUCTS)
+def test_of_a_factor_that_is_and_stays_zero_nothing_comes_though_a_tangent_be_infinite(f):
+    c = compiled(f, cache=False)
+    x, w, v = np.zeros(2), np.zeros(2), np.ones(2)
+    assert jvp(lambda x: c(x, w), (x,), (v,))[1] == 0.0
+    np.testing.assert_array_equal(jacobian(lambda x: c(x, w), x, mode="forward"), [0.0, 0.0])
+    np.testing.assert_array_equal(vmap(lambda v: jvp(lambda x: c(x, w), (x,), (v,))[1])(np.eye(2)), [0.0, 0.0])
+    np.testing.assert_array_equal(gradient(lambda x: c(x, w), x)[0], [0.0, 0.0])
+
+
+def test_a_factor_that_leaves_zero_loses_no_infinite_tangent():
+    """Of √x · w at the origin the products of its terms do not tell the derivative, and NaN says so."""
+    c = compiled(product_of_arrays, cache=False)
+    x, w = np.zeros(2), np.zeros(2)
+    assert math.isnan(jvp(c, (x, w), (np.ones(2), np.ones(2)))[1])
+    with np.errstate(all="ignore"):
+        assert math.isnan(jvp(product_of_arrays, (x, w), (np.ones(2), np.ones(2)))[1])
+    assert jvp(lambda x: c(x, w), (x,), (np.ones(2),))[1] == 0.0  # through numba
+    assert jvp(lambda x: c(x, np.ones(2)), (x,), (np.ones(2),))[1] == INF

@@ -139,7 +139,7 @@ class Tangent(Writer):
         self.emit(Op(self.dot(s.dst), "id", (zero_of(type) if total is None else self.fitted(total, type),)))
 
     def multiple(self, dot: Operand, partial: Operand | Product, s: Op) -> Operand:
-        """A tangent times a partial; of a factor that is zero all along the direction nothing comes, even of infinity."""
+        """A tangent times a partial; nothing comes of a factor that stays zero, though the tangent be infinite."""
         if self.careful and is_number(partial, 0):
             return 0.0
         if self.careful and isinstance(partial, str) and partial in s.args and not self.is_active(partial):
