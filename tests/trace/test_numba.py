@@ -31,3 +31,51 @@ def test_numba_compiles_inside_of_a_transform_as_outside():
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "[0. 1. 2.] [3. 3. 3.]", done.stderr
+
+
+def test_all_that_numba_compiles_is_compiled_inside_of_a_transform_as_outside():
+    """Each of numba's decorators, where its function is first compiled: at its definition, or at its first call."""
+    code = """
+        import math
+        import numba
+        import numpy as np
+        from retrograde import gradient
+
+        d = np.arange(4.0)
+
+        @numba.vectorize
+        def lazy(a):
+            return math.sin(a) + np.cos(a)
+
+        @numba.stencil
+        def neighbours(a):
+            return a[0] + math.sqrt(a[1])
+
+        def loss(x):
+            @numba.vectorize(["f8(f8)"])
+            def eager(a):
+                return math.sin(a) + np.cos(a)
+
+            @numba.guvectorize(["(f8[:],f8[:])"], "(n)->()")
+            def total(a, out):
+                out[0] = np.sum(a) + np.linalg.norm(np.ones(1))
+
+            @numba.cfunc("f8(f8)")
+            def callback(a):
+                return math.exp(a) + np.sum(np.array([a, 1.0]))
+
+            @numba.njit("f8(f8)")
+            def jitted(a):
+                return np.sum(np.array([a, 1.0]))
+
+            parts = lazy(0.0), eager(0.0), total(d), callback.ctypes(0.0), jitted(1.0), np.sum(neighbours(d))
+            print(*[round(float(p), 6) for p in parts])
+            return x * sum(parts)
+
+        print(round(gradient(loss, 1.0)[0], 6))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
+    neighbours = 0 + 1 + 2 + 1 + 2**0.5 + 3**0.5
+    assert done.stdout.split() == [*"1.0 1.0 7.0 2.0 2.0".split(), f"{neighbours:.6f}", f"{13 + neighbours:.6f}"], (
+        done.stderr
+    )

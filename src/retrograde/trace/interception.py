@@ -312,23 +312,40 @@ def originals() -> Iterator[None]:
                     _set(switch.module, "__class__", switch.kind)
 
 
+# Where numba looks functions up by their names: as it compiles for `jit`, `vectorize`, `guvectorize`, `cfunc`, loads
+# what it has kept, and finds the types in a `stencil`.
+_OF_NUMBA = (
+    ("numba.core.dispatcher", "Dispatcher", "compile"),
+    ("numba.core.compiler", "CompilerBase", "compile_extra"),
+    ("numba.core.compiler", "CompilerBase", "compile_ir"),
+    ("numba.np.ufunc.ufuncbuilder", "UFuncDispatcher", "compile"),
+    ("numba.stencils.stencil", "StencilFunc", "get_return_type"),
+)
+
+
 def let_numba_compile() -> None:
     """Let numba, once it is loaded, compile with the originals in place: it looks NumPy's functions up by their names,
     and keeps for good which function it found."""
     global _is_numba_told
     if _is_numba_told or "numba.core.dispatcher" not in sys.modules:
         return
-    dispatcher = getattr(sys.modules.get("numba.core.dispatcher"), "Dispatcher", None)
-    if dispatcher is None:
+    numba = sys.modules.get("numba")
+    if numba is None or getattr(numba.__spec__, "_initializing", False):
         return  # it is being imported
     _is_numba_told = True
-    of_numba = dispatcher.compile
+    for module, name, method in _OF_NUMBA:
+        owner = getattr(sys.modules.get(module), name, None)
+        if hasattr(owner, method):
+            setattr(owner, method, _with_originals(getattr(owner, method)))
 
-    def compile_with_originals(self: Any, sig: Any) -> Any:
+
+def _with_originals(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def compile_with_originals(*args: Any, **kwargs: Any) -> Any:
         with originals():
-            return of_numba(self, sig)
+            return method(*args, **kwargs)
 
-    dispatcher.compile = compile_with_originals
+    return compile_with_originals
 
 
 def traceable(f: Callable[..., Any]) -> Callable[..., Any]:
