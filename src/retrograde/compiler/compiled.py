@@ -16,7 +16,7 @@ from retrograde.compiler.settings import Settings
 from retrograde.errors import BatchError, CompilationError, InputError, MutationError
 from retrograde.trace.call import highest_level
 from retrograde.trace.creation import contains_traced
-from retrograde.trace.handle import is_traced, plain
+from retrograde.trace.handle import HANDLES, is_traced, plain
 from retrograde.trace.interception import originals
 from retrograde.trace.running import Native, NativeGradient, integers_are_data, is_integer
 
@@ -282,7 +282,7 @@ class Compiled(Native):
         leaves = self._leaves(of, arguments)
         found = at_once(of, leaves) if of.is_smooth and not of.shared.results else None
         if found is not None:
-            return _structured(of.structure, iter(found))
+            return _structured(of.structure, iter(_without_idle_levels(of, leaves, found)))
         for i in of.written:
             if i not in of.finals and is_traced(leaves[i]):
                 leaves[i] = plain(leaves[i])
@@ -291,7 +291,7 @@ class Compiled(Native):
                 raise InputError(*integers_are_data(self._source.name))
         x = [leaf if i in of.inputs else plain(leaf) for i, leaf in enumerate(leaves)]
         places = self._places(of, arguments, leaves)
-        values = self._bridge(of).value(x)
+        values = _without_idle_levels(of, x, self._bridge(of).value(x))
         results = dict(zip(of.outputs, values, strict=False))
         if len(results) < len(of.result_types) or set(of.written) - set(of.finals):
             self._add_inexact(of, x, results)
@@ -467,6 +467,21 @@ def _load() -> None:
     with originals():
         import_module("retrograde.compiler.specialisation")
         import_module("retrograde.compiler.native").numba()
+
+
+def _without_idle_levels(of: Specialisation, leaves: list[Any], values: list[Any]) -> list[Any]:
+    """The outputs, those to which no path leads from what a transform differentiates without that transform."""
+    if not of.paths:
+        return values
+    made = []
+    for role, value in zip(of.output_roles, values, strict=True):
+        if role in of.paths:
+            level = highest_level([leaves[i] for i in of.paths[role]])
+            depth = -1 if level is None else level.depth
+            while type(value) in HANDLES and not value.level.maps and value.level.depth > depth:
+                value = value.primal
+        made.append(value)
+    return made
 
 
 def _by_argument(of: Specialisation, arguments: dict[str, Any], leaves: list[Any]) -> list[Any]:

@@ -19,6 +19,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from retrograde.compiler.activity import Activity
 from retrograde.compiler.alias import Memory
 from retrograde.compiler.form import Block, Copy, If, Op, Raise, Return
 from retrograde.compiler.lanes import in_lanes
@@ -99,6 +100,26 @@ def pullback(j0: Derivative, options: Options, wanted: Wanted = None) -> Derivat
     seeds = [("y_bar", j) for j, t in enumerate(types) if t.is_inexact]
     values = [("y", j) for j, t in enumerate(types) if not t.is_array]
     return Derivative(made, (*j0.params, *arrays, *seeds), (*values, *scalars))
+
+
+def paths(j0: Derivative) -> dict[Role, frozenset[int]]:
+    """For each result of J_0, and each array that is written at the end, the leaves from which a path leads to it."""
+    program = j0.program
+    memory = Memory(program)
+    names: dict[Role, set[str]] = {role: set() for role in j0.results}
+    for s in walk(program.body):
+        if isinstance(s, Return):
+            for role, value in zip(j0.results, s.values, strict=True):
+                names[role].add(str(value))
+    names |= {role: {p} for role, p in zip(j0.params, program.params, strict=True) if p in j0.written}
+    found: dict[Role, set[int]] = {role: set() for role in names}
+    for (kind, i), p in zip(j0.params, program.params, strict=True):
+        if kind == "x" and program.types[p].is_inexact:
+            activity = Activity(program, {p}, memory)
+            for role in names:
+                if any(activity.node(name) in activity.varied for name in names[role]):
+                    found[role].add(i)
+    return {role: frozenset(numbers) for role, numbers in found.items()}
 
 
 def shapes(j0: Derivative) -> Derivative | None:

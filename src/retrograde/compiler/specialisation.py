@@ -77,6 +77,8 @@ class Specialisation:
         shared: the results that may have the memory of an argument or of each other (see shared.py).
         sizes: the shapes, or the values, of the leaves in the last call.
         leaves, result_roles: the roles of the leaves of the arguments, and of the results that have derivatives.
+        output_roles: those of the latter, and of the finals.
+        paths: for those of them to which no path leads from some inputs, the leaves from which one does.
         is_smooth: whether all results have derivatives, and nothing is written into an argument.
         is_one_number: whether there is one result besides, a real number.
         rule: for calls whose derivative has been computed with the value (see at_once.py).
@@ -125,6 +127,9 @@ class Specialisation:
         self.is_smooth = not self.written and len(self.outputs) == len(self.result_types) > 0
         kinds = [(t.kind, t.is_array) for t in self.result_types]
         self.is_one_number = self.is_smooth and kinds == [("f", False)]
+        self.output_roles: list[Role] = [*self.result_roles, *(("x", i) for i in self.finals)]
+        every = frozenset(self.inputs)
+        self.paths = {role: path for role in self.output_roles if (path := interface.paths[role]) != every}
         self.rule: General | None = None
 
     # --- programs ------------------------------------------------------------------------------------------------

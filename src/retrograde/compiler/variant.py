@@ -103,6 +103,7 @@ class Interface(NamedTuple):
         written: the leaves that the function writes into.
         constants: the arrays from outside of the function.
         shared: the results that may have the memory of an argument or of each other.
+        paths: for each result, and each leaf that is written at the end, the leaves from which a path leads to it.
     """
 
     params: tuple[str, ...]
@@ -112,6 +113,7 @@ class Interface(NamedTuple):
     written: tuple[int, ...]
     constants: tuple[Any, ...]
     shared: Shared
+    paths: dict[Role, frozenset[int]]
 
 
 class Variant:
@@ -290,6 +292,7 @@ class Variant:
             tuple(i for i, p in enumerate(leaves) if p in self.lowered.written),
             self.lowered.constants,
             self.lowered.shared,
+            derivatives.paths(self.j0),
         )
 
 
