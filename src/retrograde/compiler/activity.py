@@ -42,11 +42,16 @@ class Activity:
         self.program = program
         self.memory = memory
         edges = [edge for s in walk(program.body) for edge in self.edges(s)]
-        self.varied = _closure(inputs, [(source, target) for target, source in edges if self.can_vary(target)])
+        self.forward = [(source, target) for target, source in edges if self.can_vary(target)]
+        self.varied = _closure(inputs, self.forward)
         results = {self.node(v) for s in walk(program.body) if isinstance(s, Return) for v in names_in(s.values)}
         self.reaching = self.varied & _closure(results, edges)
         outputs = results | {p for p in program.params if program.types[p].is_array}
         self.active = self.varied & _closure(outputs, edges)
+
+    def varied_from(self, name: str) -> set[str]:
+        """The nodes that depend on one of the inputs."""
+        return _closure({name}, self.forward)
 
     def node(self, name: str) -> str:
         return self.memory.root(name) if self.memory.is_array(name) else name

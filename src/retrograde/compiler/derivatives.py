@@ -105,21 +105,18 @@ def pullback(j0: Derivative, options: Options, wanted: Wanted = None) -> Derivat
 def paths(j0: Derivative) -> dict[Role, frozenset[int]]:
     """For each result of J_0, and each array that is written at the end, the leaves from which a path leads to it."""
     program = j0.program
-    memory = Memory(program)
     names: dict[Role, set[str]] = {role: set() for role in j0.results}
     for s in walk(program.body):
         if isinstance(s, Return):
             for role, value in zip(j0.results, s.values, strict=True):
                 names[role].add(str(value))
     names |= {role: {p} for role, p in zip(j0.params, program.params, strict=True) if p in j0.written}
-    found: dict[Role, set[int]] = {role: set() for role in names}
-    for (kind, i), p in zip(j0.params, program.params, strict=True):
-        if kind == "x" and program.types[p].is_inexact:
-            activity = Activity(program, {p}, memory)
-            for role in names:
-                if any(activity.node(name) in activity.varied for name in names[role]):
-                    found[role].add(i)
-    return {role: frozenset(numbers) for role, numbers in found.items()}
+    roles = zip(j0.params, program.params, strict=True)
+    inputs = {i: p for (kind, i), p in roles if kind == "x" and program.types[p].is_inexact}
+    activity = Activity(program, set(inputs.values()), Memory(program))
+    varied = {i: activity.varied_from(p) for i, p in inputs.items()}
+    nodes = {role: set(map(activity.node, names[role])) for role in names}
+    return {role: frozenset(i for i in varied if varied[i] & nodes[role]) for role in names}
 
 
 def shapes(j0: Derivative) -> Derivative | None:
