@@ -374,6 +374,32 @@ def test_numba_finds_its_own_numpy_after_it_was_first_used_inside_of_a_transform
     assert done.stdout.strip() == "1.0", done.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "use"),
+    [
+        ("parallel=True", "rg.pullback(lambda x: compiled(x), x)"),
+        ("checkpoint=True", "rg.gradient(lambda x: compiled.explain(x) and x[0], x)"),
+        ("parallel=True", "rg.gradient(lambda x: compiled.source('hvp', np.ones(3)) and x[0], x)"),
+    ],
+)
+def test_a_first_use_inside_of_a_transform_finds_the_functions_of_math(tmp_path, options, use):
+    program = tmp_path / "first_use.py"
+    program.write_text(
+        "import math, numpy as np, retrograde as rg\n"
+        "def f(x):\n"
+        "    s = 0.0\n"
+        "    for i in range(x.size):\n"
+        "        s += math.cos(x[i])\n"
+        "    return s\n"
+        f"compiled = rg.compile(f, cache=False, {options})\n"
+        "x = np.ones(3)\n"
+        f"{use}\n"
+        "print(rg.gradient(compiled, np.zeros(1)))\n"
+    )
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "(array([-0.]),)", done.stderr
+
+
 def test_a_value_that_numba_has_no_code_for_is_that_of_the_compilers_own_program():
     def ranked(x, out):
         out[:] = np.cumsum(np.sort(x, axis=0), axis=1)

@@ -168,7 +168,9 @@ class Compiled(Native):
         """
         if what not in _PROGRAMS:
             raise InputError(f"there is no program {what!r}", ", ".join(map(repr, _PROGRAMS)))
-        return self._meant(args, f"source({what!r}, *args)").text(*_PROGRAMS[what])
+        specialisation = self._meant(args, f"source({what!r}, *args)")
+        with originals():
+            return specialisation.text(*_PROGRAMS[what])
 
     def explain(self, *args: Any) -> Explanation:
         """What has a derivative, what the pullback keeps and what it does again, and the memory that it takes.
@@ -183,7 +185,8 @@ class Compiled(Native):
         if args:
             leaves = self._leaves(specialisation, self._bound(args, {})[1])
             specialisation.note_sizes(leaves)
-        return specialisation.explanation()
+        with originals():
+            return specialisation.explanation()
 
     def _meant(self, args: tuple[Any, ...], way: str) -> Specialisation:
         """The specialisation for the types of some arguments, or that of the last call."""
@@ -216,9 +219,9 @@ class Compiled(Native):
         key = tuple(key_of(kind) for kind in kinds.values())
         found = self._specialisations.get(key)
         if found is None:
-            found = self._specialisations[key] = Specialisation(
-                self._source, kinds, self._settings, fingerprint=self._fingerprint
-            )
+            with originals():  # it may import more of the compiler
+                found = Specialisation(self._source, kinds, self._settings, fingerprint=self._fingerprint)
+            self._specialisations[key] = found
         if sorts is not None and None not in sorts:
             self._by_sorts[sorts] = found
         return found, arguments
