@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from retrograde import gradient, hessian, jacobian, jvp, vmap
+from retrograde import gradient, hessian, jacobian, jvp, pullback, vmap
 from retrograde.errors import UnsupportedArgumentError
 
 RNG = np.random.default_rng(7)
@@ -242,3 +242,106 @@ def test_vecdot_keeps_its_axis():
     found = jacobian(lambda x: np.vecdot(x, W, axis=0, keepdims=True), A)
     assert found.shape == (1, 4, 3, 4)
     assert np.allclose(found, slope(lambda x: np.vecdot(x, W, axis=0, keepdims=True), A))
+
+
+COLUMNS_FIRST = np.asfortranarray(np.arange(1.0, 7.0).reshape(2, 3) + 0.25)
+ROWS_FIRST = np.arange(2.0, 8.0).reshape(2, 3) + 0.25
+
+
+@pytest.mark.parametrize("order", ["C", "F", "A", "K"])
+@pytest.mark.parametrize("x", [COLUMNS_FIRST, ROWS_FIRST], ids=["columns", "rows"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, order: np.exp(x, order=order),
+        lambda x, order: np.multiply(x, ROWS_FIRST, order=order),
+        lambda x, order: np.modf(x, order=order)[0],
+        lambda x, order: np.matmul(x, x.T, order=order),
+    ],
+    ids=["exp", "multiply", "modf", "matmul"],
+)
+def test_order_of_a_ufunc_is_the_layout_of_its_result(f, x, order):
+    want = f(x, order)
+    for y in (
+        pullback(lambda x: f(x, order), x)[0],
+        jvp(lambda x: f(x, order), (x,), (np.ones(x.shape),))[0],
+        vmap(lambda x: f(x, order))(np.stack([x, x]))[0],
+    ):
+        assert np.array_equal(y, want)
+        assert y.flags.c_contiguous == want.flags.c_contiguous
+        assert y.flags.f_contiguous == want.flags.f_contiguous
+    weights = np.arange(want.size).reshape(want.shape)
+    (x_bar,) = gradient(lambda x: np.sum(f(x, order) * weights), x)
+    assert np.allclose(x_bar, slope(lambda x: np.sum(f(x, order) * weights), x))
+
+
+def test_order_decides_what_is_a_view_to_write_into():
+    def f(x):
+        y = np.exp(x, order="C")
+        y.ravel()[0] = 5.0  # a view of `y`, which it would not be in the order of `x`
+        return np.sum(y * ROWS_FIRST)
+
+    (x_bar,) = gradient(f, COLUMNS_FIRST)
+    assert np.allclose(x_bar, slope(f, COLUMNS_FIRST))
+    assert x_bar[0, 0] == 0
+
+
+@pytest.mark.parametrize(
+    ("f", "in_doubles"),
+    [
+        (lambda x: np.add(x, 2.0, casting="safe"), lambda x: x + 2),
+        (lambda x: np.add(x, 2, casting="no"), lambda x: x + 2),
+        (lambda x: np.multiply(x, np.arange(3), casting="unsafe"), lambda x: x * np.arange(3)),
+        (lambda x: np.exp(x, dtype=np.float32, casting="unsafe"), np.exp),
+        (lambda x: np.multiply(x, x, signature="dd->d"), lambda x: x * x),
+        (lambda x: np.multiply(x, x, signature="ff->f"), lambda x: x * x),
+        (lambda x: np.multiply(x, 3.0, signature=(None, None, np.float32), order="C"), lambda x: x * 3),
+        (lambda x: np.divide(x, 3.0, sig=(np.float64,) * 3), lambda x: x / 3),
+        (lambda x: np.matmul(x, x.T, signature="ff->f"), lambda x: x @ x.T),
+        (
+            lambda x: np.where(np.less(x, 3.5, casting="unsafe", signature="ff->?"), x, 2 * x),
+            lambda x: np.where(x < 3.5, x, 2 * x),
+        ),
+    ],
+)
+def test_casting_and_signature_choose_the_loop_as_in_numpy(f, in_doubles):
+    x, want = ROWS_FIRST, f(ROWS_FIRST)
+    direction = np.cos(np.arange(6.0)).reshape(2, 3)
+    for y in (pullback(f, x)[0], jvp(f, (x,), (direction,))[0], vmap(f)(np.stack([x, x]))[1]):
+        assert y.dtype == want.dtype
+        assert np.array_equal(y, want)
+    slopes = slope(lambda x: np.sum(in_doubles(x)), x)
+    (x_bar,) = gradient(lambda x: np.sum(f(x)), x)
+    assert x_bar.dtype == np.float64
+    assert np.allclose(x_bar, slopes, rtol=1e-6)
+    y_dot = jvp(f, (x,), (direction,))[1]
+    assert y_dot.dtype == want.dtype
+    assert np.allclose(np.sum(y_dot), np.sum(slopes * direction), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("f", "words"),
+    [
+        (lambda x: np.exp(x, dtype=np.float32, casting="safe"), "Cannot cast"),
+        (lambda x: np.add(x, np.arange(3), casting="no"), "Cannot cast"),
+        (lambda x: np.add(x, x, signature="ll->l"), "Cannot cast"),
+        (lambda x: np.add(x, x, signature="no->such"), "signature|type"),
+        (lambda x: np.add(x, x, signature="dd->d", dtype=float), "both"),
+        (lambda x: np.add(x, 1, casting="equiv"), "equiv"),
+        (lambda x: np.add(x, x, signature="ll->l", casting="unsafe"), "lose the derivative"),
+    ],
+)
+def test_loops_that_numpy_refuses_or_that_make_integers_raise(f, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        gradient(lambda x: np.sum(f(x)), ROWS_FIRST)
+
+
+def test_qr_knows_the_old_name_of_its_usual_mode():
+    def f(x, mode):
+        q, r = np.linalg.qr(x, mode)
+        return np.sum(q * W[:, :3]) + np.sum(r)
+
+    square = A[:, :3] + 2 * np.eye(3)
+    with pytest.warns(DeprecationWarning, match="full"):
+        (x_bar,) = gradient(lambda x: f(x, "full"), square)
+    assert np.allclose(x_bar, slope(lambda x: f(x, "reduced"), square))

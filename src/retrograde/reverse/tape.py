@@ -18,23 +18,31 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from retrograde.reverse.failing import name_operation
 from retrograde.trace.handle import HANDLES, Traced, is_traced, make
 from retrograde.trace.interception import options, traceable
-from retrograde.trace.level import Node, examples
+from retrograde.trace.level import Level, Node, examples
 from retrograde.trace.ops import LEAF, REACHED, deposit, shows_nan
 from retrograde.trace.recording import RecordingLevel
 from retrograde.trace.running import run
 from retrograde.trace.views import settled, snapshot
 from retrograde.trace.writing import Accumulator
 
+Work = TypeVar("Work", bound=Callable[..., Any])
 Cotangents = Any  # a list indexed by number, or a dictionary, with None for "no path so far"
 
 
+def _quietly(work: Work) -> Work:
+    """`work`, which does not warn: a partial may well be infinite where its cotangent is zero."""
+    # (As a decorator it is one frame of Python's, and three in a with statement.)
+    return np.errstate(all="ignore")(work)  # type: ignore[no-any-return]
+
+
+@_quietly
 def sweep(nodes: list[Node], start: Callable[[], Cotangents], leaves: list[int], repeatable: bool) -> Cotangents:
     """The cotangents after a sweep over `nodes` (in their order of recording) from what `start()` returns.
 
@@ -42,13 +50,11 @@ def sweep(nodes: list[Node], start: Callable[[], Cotangents], leaves: list[int],
         leaves: the numbers at which results are read.
         repeatable: whether the sweep may be run twice; false where hooks must be called once.
     """
-    # A partial may well be infinite where its cotangent is zero; that is no news to the user.
-    with np.errstate(all="ignore"):
+    cotangents = start()
+    run_nodes(nodes, cotangents, careful=not repeatable)
+    if repeatable and _has_other_products(nodes) and any(_shows_nan(cotangents[leaf]) for leaf in leaves):
         cotangents = start()
-        run_nodes(nodes, cotangents, careful=not repeatable)
-        if repeatable and _has_other_products(nodes) and any(_shows_nan(cotangents[leaf]) for leaf in leaves):
-            cotangents = start()
-            run_nodes(nodes, cotangents, careful=True)
+        run_nodes(nodes, cotangents, careful=True)
     return cotangents
 
 
@@ -63,24 +69,30 @@ def _has_other_products(nodes: list[Node]) -> bool:
 _number_of = operator.itemgetter(0)
 
 
+@_quietly
 def sweep_and_free(nodes: list[Node], cotangents: Cotangents, finite: set[int] | None = None) -> Cotangents:
     """The cotangents after one careful sweep, which empties `nodes`.
 
     Args:
         finite: the numbers of nodes whose values are known to be finite.
     """
-    with np.errstate(all="ignore"):
-        while nodes:
-            number, op = nodes[-1][:2]
-            # No name here holds the node or its cotangent: what nobody else holds either is overwritten.
-            if cotangents[number] is None:
-                nodes.pop()
-            elif finite and number in finite:
-                if op.shows:
-                    finite.update(map(_number_of, nodes[-1][2 : 2 + op.parents]))
-                op.proven(cotangents, nodes.pop(), _taken(cotangents, number, op.owns))
-            else:
-                op.careful(cotangents, nodes.pop(), _taken(cotangents, number, op.owns))
+    taken: list[Any] = []
+    while nodes:
+        number, op = nodes[-1][:2]
+        if cotangents[number] is None:
+            nodes.pop()
+            continue
+        # No name here holds the node or its cotangent: what nobody else holds either is overwritten.
+        taken.append(cotangents[number])
+        cotangents[number] = None
+        if type(taken[0]) is Accumulator and not op.owns:
+            taken[0] = taken[0].value
+        if finite and number in finite:
+            if op.shows:
+                finite.update(map(_number_of, nodes[-1][2 : 2 + op.parents]))
+            op.proven(cotangents, nodes.pop(), taken.pop())
+        else:
+            op.careful(cotangents, nodes.pop(), taken.pop())
     return cotangents
 
 
@@ -101,13 +113,6 @@ def run_nodes(nodes: list[Node], cotangents: Cotangents, careful: bool) -> None:
             op.pull(cotangents, node, y_bar)
 
 
-def _taken(cotangents: Cotangents, number: int, as_accumulator: bool) -> Any:
-    """The cotangent at a number, whose place is empty afterwards."""
-    x_bar = cotangents[number]
-    cotangents[number] = None
-    return x_bar.value if type(x_bar) is Accumulator and not as_accumulator else x_bar
-
-
 def tell_unreached(hooks: list[Node], cotangents: Cotangents) -> None:
     """Call the hooks that want to know that a sweep did not come to them."""
     for node in hooks:
@@ -117,7 +122,9 @@ def tell_unreached(hooks: list[Node], cotangents: Cotangents) -> None:
 
 def result(cotangents: Cotangents, number: int) -> Any:
     """The cotangent at a leaf, taken out of the sweep."""
-    return _taken(cotangents, number, as_accumulator=False)
+    x_bar = cotangents[number]
+    cotangents[number] = None
+    return x_bar.value if type(x_bar) is Accumulator else x_bar
 
 
 def _shows_nan(x_bar: Any) -> bool:
@@ -143,7 +150,8 @@ class Tape(RecordingLevel):
 
     def __init__(self, swept_at_once: bool = False) -> None:
         self.nodes: list[Node] = []
-        super().__init__(self.nodes.append)
+        Level.__init__(self)  # (at once: each frame of Python's counts, see benchmarks/rule_speed.py)
+        self.append = self.nodes.append
         self.borrowed = [] if swept_at_once else None
         if options.lines:
             self.lines = {}

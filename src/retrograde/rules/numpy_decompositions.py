@@ -71,7 +71,7 @@ def qr_pullback(y: Any, a: Any, mode: str = "reduced") -> Any:
     Source:  Walter and Lehmann (2018), "On the first-order derivatives of the QR decomposition", with the copying of
              a triangle made Hermitian for complex matrices, where LAPACK keeps the diagonal of R real.
     """
-    _check_mode(mode)
+    mode = _known_mode(mode)
     a = as_array(a)
     m, n = a.shape[-2:]
     k = min(m, n)
@@ -102,7 +102,7 @@ def qr_pushforward(y: Any, a: Any, mode: str = "reduced") -> Any:
 
     The columns that "complete" adds to Q are not unique, and so their tangent is NaN.
     """
-    _check_mode(mode)
+    mode = _known_mode(mode)
     a = as_array(a)
     m, n = a.shape[-2:]
     k = min(m, n)
@@ -127,9 +127,13 @@ def qr_pushforward(y: Any, a: Any, mode: str = "reduced") -> Any:
     return push
 
 
-def _check_mode(mode: str) -> None:
+def _known_mode(mode: str) -> str:
+    """The name of a mode; "reduced" was called "full" once."""
+    if mode in ("full", "f"):
+        return "reduced"
     if mode not in ("reduced", "complete", "r"):
         raise UnsupportedArgumentError(f"np.linalg.qr has no derivative rule for mode={mode!r}", "use mode='reduced'")
+    return mode
 
 
 def only_unique(bar: Any, k: int) -> Any:

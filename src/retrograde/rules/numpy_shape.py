@@ -40,9 +40,15 @@ def reshape_pullback(y: Any, a: Any, shape: Ints, order: Any = "C", *, copy: boo
     a_shape, order = shape_of(a), _explicit(order)
 
     def pull(y_bar: Any) -> tuple[Any]:
-        return (np.reshape(y_bar, a_shape, order),)
+        # (The method, without NumPy's Python code around it.)
+        a_bar = y_bar.reshape(a_shape, order=order) if type(y_bar) is np.ndarray else np.reshape(y_bar, a_shape, order)
+        return (a_bar,)
 
     return pull
+
+
+def _reshaped_array(a: Any, shape: Ints, order: Any = "C", *, copy: bool | None = None) -> Any:
+    return a.reshape(shape, order=order) if copy is None else np.reshape(a, shape, order, copy=copy)
 
 
 def reshape_pushforward(y: Any, a: Any, shape: Ints, order: Any = "C", *, copy: bool | None = None) -> Any:
@@ -66,6 +72,7 @@ general(
     np.reshape,
     pullback=reshape_pullback,
     pushforward=reshape_pushforward,
+    of_array=_reshaped_array,
     at=[
         call(real(-1, 1, 2, 3), (3, 2)),
         call(complex_(-1, 1, 2, 3), -1),

@@ -138,7 +138,9 @@ def unbroadcast(x_bar: Any, shape: tuple[int, ...]) -> Any:
     for i, n in enumerate(shape):
         if n == 1 and have[extra + i] != 1:
             axes.append(extra + i)
-    return reshaped(np.sum(x_bar, axis=tuple(axes)), shape)
+    # (The method of the ufunc, without NumPy's Python code around it.)
+    total = np.add.reduce(x_bar, axis=tuple(axes)) if type(x_bar) is ndarray else np.sum(x_bar, axis=tuple(axes))
+    return reshaped(total, shape)
 
 
 def at_shape(x: Any, shape: Any) -> Any:

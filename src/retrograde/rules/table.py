@@ -212,6 +212,12 @@ class WithArguments(Rule):
         raise NotImplementedError
 
     @cached_property
+    def of_plain(self) -> Function:
+        """The function of plain arguments, without NumPy's question whether one of them takes the call over."""
+        found: Function = getattr(self.function, "_implementation", self.function)
+        return found
+
+    @cached_property
     def parameters(self) -> tuple[inspect.Parameter, ...]:
         """The function's parameters as the formula names them, without the formula's own first one."""
         return tuple(inspect.signature(self.formula).parameters.values())[1:]

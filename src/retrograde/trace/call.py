@@ -107,6 +107,8 @@ class Operand(NamedTuple):
     traced: Traced
 
 
+_PLAIN = ATOMS | {ndarray}
+
 # `Operand(slot, path, traced)`, without a frame of Python's: where large arrays have emptied the caches, each that an
 # operation needs costs a µs or two, and so does a comprehension (benchmarks/rule_speed.py).
 _operand = functools.partial(tuple.__new__, Operand)
@@ -184,6 +186,8 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
         y, pull = rule.together(*primals, **kwargs)
     elif rule.of_array is not None and type(primals[0]) is ndarray:
         y = rule.of_array(*primals, **kwargs)
+    elif _PLAIN.issuperset(map(type, primals)) and not kwargs:
+        y = rule.of_plain(*primals)
     else:
         y = rule.function(*primals, **kwargs)
     kind = type(y)
@@ -192,7 +196,8 @@ def call_rule(rule: WithArguments, args: tuple[Any, ...], kwargs: dict[str, Any]
     if kind is not float64 and (kind is not ndarray or y.dtype.kind != "f"):
         _check_not_cut(rule, y, active)
     binding = Binding(rule, y, tuple(primals), kwargs, positions, pull, y_dot)
-    if len(active) == 1 and kind is not float64 and not active[0].path:
+    is_new = kind is float64 or (kind is ndarray and y.base is None and type(first) is Traced and y is not first.primal)
+    if not is_new and len(active) == 1 and not active[0].path:
         views = _views(binding, active[0], first)
         if views is not None:
             return views
@@ -228,13 +233,9 @@ def _views(binding: Binding, operand: Operand, x: Any) -> Any:
         x: the value of which `operand` has the reading, if it is a view itself.
     """
     y: Any = binding.y
-    if type(y) is float64:
-        return None
     if isinstance(binding.rule, General) and not (binding.rule.repeatable and binding.rule.gives_views):
         return None  # (not repeatable:) a user's own function, which says itself what its derivative is
     if type(y) is not ndarray and type(y) not in HANDLES and not isinstance(y, tuple | list):
-        return None
-    if type(y) is ndarray and y.base is None and type(x) is Traced and y is not x.primal:
         return None
     i = binding.positions[operand.slot]
     whole = binding.args[i]

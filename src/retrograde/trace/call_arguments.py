@@ -31,7 +31,9 @@ def normalised(
         args, kwargs = _by_position(rule, args, kwargs)
         if (len(args), *kwargs) == form and not rule.takes_all:
             rule.usual_forms.add(form)
-    positions = positions_of(rule, args)
+    positions = rule.args
+    if type(positions) is slice or len(args) <= positions[-1]:
+        positions = positions_of(rule, args)
     for i, arg in enumerate(args):
         kind = type(arg)
         if kind not in _SIMPLE and i not in positions and not (kind is tuple and PARTS.issuperset(map(type, arg))):

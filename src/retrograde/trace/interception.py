@@ -246,7 +246,8 @@ def install() -> None:
             else:
                 # Somebody else has given it a class of his own.
                 switch.replace()
-    let_numba_compile()
+    if not _is_numba_told and "numba.core.dispatcher" in sys.modules:
+        let_numba_compile()
     # A growing tape is all alive: collections find nothing and cost as much as the program itself.
     _thresholds = gc.get_threshold()
     gc.set_threshold(max(_thresholds[0], _PATIENT), *_thresholds[1:])

@@ -196,8 +196,8 @@ def _large_product(
         # A mask is finite: there is no product to look after.
         is_free = x_bar_is_free and x_bar.shape == partial.shape and has_own_memory(x_bar)
         return np.multiply(x_bar, partial, out=x_bar if is_free else None)
-    is_like = _is_like(x_bar, partial)
-    if _is_uniform(x_bar):
+    is_like = x_bar.shape == partial.shape and x_bar.dtype == partial.dtype
+    if not any(x_bar.strides):  # one number, broadcast
         number = x_bar.flat[0]
         if number == 1 and is_like:
             return partial
@@ -238,7 +238,7 @@ def divided(x_bar: Any, divisor: Any, divisor_spent: int | None = None, is_prove
 def scaled(x_bar: Any, factor: float, spent: int | None = None) -> Any:
     """`x_bar * factor`, where `x_bar` is a temporary value or, with `spent`, held by a name that is not used again."""
     if type(x_bar) is np.ndarray and x_bar.nbytes >= _LARGE:
-        if _is_uniform(x_bar):
+        if not any(x_bar.strides):
             # A broadcast number stays one.
             return np.broadcast_to(x_bar.flat[0] * factor, x_bar.shape)
         if getrefcount(x_bar) <= (spent or _TEMPORARY) and has_own_memory(x_bar):

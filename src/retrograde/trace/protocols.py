@@ -17,6 +17,7 @@ from retrograde.trace.constant import CONSTANT, of_constants, writable
 from retrograde.trace.elements import called_on_objects, takes_objects
 from retrograde.trace.handle import HANDLES, MAPPED, Traced, plain
 from retrograde.trace.indexing import check_apart
+from retrograde.trace.layout import laid_out
 from retrograde.trace.operators import GENERATED
 from retrograde.trace.structure import plain_tree
 from retrograde.trace.write_functions import (
@@ -28,8 +29,6 @@ from retrograde.trace.write_functions import (
     without_out,
     write_by,
 )
-
-_DEFAULTS = {"casting": "same_kind", "order": "K", "signature": None}
 
 
 def array_ufunc(self: Traced, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -54,23 +53,23 @@ def array_ufunc(self: Traced, ufunc: np.ufunc, method: str, *inputs: Any, **kwar
 
 
 def call_with_keywords(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A ufunc with `dtype=`, `where=` or `out=`; a generalised one with its own keywords."""
+    """A ufunc with `dtype=`, `where=`, `out=` or `order=`; a generalised one with its own keywords."""
     out = kwargs.pop("out", None)
     where = kwargs.pop("where", True)
-    dtype = kwargs.pop("dtype", None)
+    order = kwargs.pop("order", "K")
     name = f"np.{ufunc.__name__}"
     kwargs.pop("subok", None)  # a traced value is of no subclass
-    if dtype is not None:
-        inputs = tuple(_in_dtype(ufunc, x, place, np.dtype(dtype)) for place, x in enumerate(inputs))
+    inputs = _as_the_loop_takes_them(ufunc, inputs, kwargs)
     if ufunc.signature is not None:
-        return dispatch(ufunc, inputs, kwargs) if out is None else into(ufunc, inputs, kwargs, out)
-    for keyword, value in kwargs.items():
-        if value is not _DEFAULTS.get(keyword, kwargs) and value != _DEFAULTS.get(keyword, kwargs):
-            raise UnsupportedArgumentError(f"{name} of a traced value does not take {keyword}=")
+        y = dispatch(ufunc, inputs, kwargs) if out is None else into(ufunc, inputs, kwargs, out)
+        return y if out is not None or order == "K" else laid_out(y, ufunc, inputs, kwargs | {"order": order})
+    if kwargs:
+        raise UnsupportedArgumentError(f"{name} of a traced value does not take {next(iter(kwargs))}=")
     if where is not True:
         return _where(ufunc, inputs, where, out)
     if out is None:
-        return ufunc(*inputs)
+        y = ufunc(*inputs)
+        return y if order == "K" else laid_out(y, ufunc, inputs, {"order": order})
     if len(out) == 1 and type(out[0]) not in HANDLES:
         y = ufunc(*inputs)
         rebound = taken_over(out[0], y)
@@ -94,13 +93,52 @@ def _where(ufunc: np.ufunc, inputs: tuple[Any, ...], where: Any, out: Any) -> An
     return store(f"np.{ufunc.__name__}", ufunc(*(np.broadcast_to(x, shape)[mask] for x in inputs)), out, mask)
 
 
+def _as_the_loop_takes_them(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """The arguments of a ufunc in the dtypes of the loop that `dtype=`, `signature=` and `casting=` choose.
+
+    Raises:
+        TypeError: NumPy's own, where there is no such loop, or the casting forbids it.
+    """
+    dtype, casting = kwargs.pop("dtype", None), kwargs.pop("casting", "same_kind")
+    signature = kwargs.pop("signature", None) or kwargs.pop("sig", None)
+    if signature is None and casting == "same_kind":
+        if dtype is None:
+            return inputs
+        return tuple(_in_dtype(ufunc, x, place, np.dtype(dtype)) for place, x in enumerate(inputs))
+    if dtype is not None:
+        if signature is not None:
+            raise TypeError("cannot specify both 'signature' and 'dtype'")
+        signature = (*(None,) * ufunc.nin, *(np.dtype(dtype),) * ufunc.nout)
+    given = (*map(_dtype_of, inputs), *(None,) * ufunc.nout)
+    if casting == "equiv" and int in given:
+        # NumPy refuses it itself, and crashes where it is asked for the loop.
+        raise UnsupportedArgumentError(
+            f"np.{ufunc.__name__} of a traced value does not take casting='equiv' beside an int",
+            f"np.{ufunc.__name__} with 1.0 for 1",
+        )
+    chosen = {} if signature is None else {"signature": signature}
+    loop = ufunc.resolve_dtypes(given, casting=casting, **chosen)  # type: ignore[attr-defined]
+    wanted = zip(inputs, given, loop, strict=False)
+    return tuple(x if has == takes else _cast(x, takes) for x, has, takes in wanted)
+
+
+def _dtype_of(x: Any) -> Any:
+    """The dtype of an argument; of a number of Python's, which takes on that of others, its type."""
+    kind = type(plain(x))
+    return kind if kind in (int, float, complex) else np.result_type(x)
+
+
+def _cast(x: Any, dtype: np.dtype[Any]) -> Any:
+    return x.astype(dtype) if hasattr(x, "astype") else np.asarray(x, dtype)
+
+
 def _in_dtype(ufunc: np.ufunc, x: Any, place: int, dtype: np.dtype[Any]) -> Any:
     """Argument number `place` as the loop that `dtype=` chooses takes it."""
     if ufunc is np.ldexp and place == 1:
         return x
     if dtype.kind != "c" and np.iscomplexobj(x):
         dtype = np.result_type(dtype, np.complex64)  # np.absolute(z, dtype=float): the dtype of its result
-    return x.astype(dtype) if hasattr(x, "astype") else np.asarray(x, dtype)
+    return _cast(x, dtype)
 
 
 def into(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:

@@ -23,7 +23,7 @@ from retrograde.trace.call import dispatch
 from retrograde.trace.callers import calling_frame
 from retrograde.trace.constant import CONSTANT, writable
 from retrograde.trace.creation import array_of, contains_traced
-from retrograde.trace.handle import HANDLES, MAPPED, VIEWS, contents, data, plain
+from retrograde.trace.handle import HANDLES, MAPPED, VIEWS, Traced, contents, data, plain
 from retrograde.trace.iteration import Iterator as ArrayIterator
 from retrograde.trace.striding import strided
 
@@ -285,11 +285,18 @@ def _take_lists(
         table[name] = STAND_INS[id(original)] = _taking_lists(original, take, count, makes)
 
 
+_TRACED = (Traced,)
+_FORMS = frozenset({"axis", "keepdims"})
+
+
 def _taking_lists(
     original: Callable[..., Any], take: Callable[[Any], Any], count: int | None, makes: bool
 ) -> Callable[..., Any]:
     @functools.wraps(original)
     def replaced(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and type(args[0]) is Traced and _FORMS.issuperset(kwargs):
+            # As NumPy's dispatcher would call it, which asks more arguments than there are.
+            return args[0].__array_function__(original, _TRACED, args, kwargs)  # type: ignore[attr-defined]
         for arg in args[:count]:
             # Not isinstance, which asks a traced value for its class.
             if issubclass(type(arg), _SEQUENCES):
