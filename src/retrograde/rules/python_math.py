@@ -18,7 +18,7 @@ def _digamma(x: Any) -> Any:
     except ImportError:
         raise MissingExtraError(
             "the derivatives of math.gamma and math.lgamma are made of SciPy's digamma, and SciPy is not installed",
-            "pip install 'retrograde[scipy]'",
+            "pip install '.[scipy]' in the folder of retrograde",
         ) from None
     return digamma(x)
 

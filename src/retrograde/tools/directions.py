@@ -95,7 +95,7 @@ class Passes:
         except ImportError:
             raise MissingExtraError(
                 "progress=True shows its bar with tqdm, which is not installed",
-                "pip install retrograde[viz]",
+                "pip install '.[viz]' in the folder of retrograde",
                 "leave progress out",
             ) from None
         bar: AbstractContextManager[Any] = tqdm(total=count, unit="direction")

@@ -410,7 +410,8 @@ def _require_scipy(name: str) -> None:
         import scipy.sparse  # noqa: F401
     except ImportError:
         raise MissingExtraError(
-            f"{name} makes a matrix of SciPy, which is not installed", "pip install 'retrograde[scipy]'"
+            f"{name} makes a matrix of SciPy, which is not installed",
+            "pip install '.[scipy]' in the folder of retrograde",
         ) from None
 
 

@@ -254,7 +254,8 @@ def _operator(shape: tuple[int, int], dtype: Any, product: Callable[[Any], Any],
         from scipy.sparse.linalg import LinearOperator
     except ImportError:
         raise MissingExtraError(
-            "linear_operator makes an operator of SciPy, which is not installed", "pip install 'retrograde[scipy]'"
+            "linear_operator makes an operator of SciPy, which is not installed",
+            "pip install '.[scipy]' in the folder of retrograde",
         ) from None
 
     def checked(found: Any) -> Any:
