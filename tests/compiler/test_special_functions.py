@@ -58,9 +58,9 @@ def test_values_of_compiled_functions_are_scipys():
 def test_without_scipy_gamma_functions_have_values_and_their_derivatives_say_what_to_install(transform, monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.special", None)
     assert grad(transform(lambda x: x * math.lgamma(3.0)))(1.5) == pytest.approx(math.log(2.0), rel=1e-15)
-    with pytest.raises(MissingExtraError, match=r"SciPy is not installed[\s\S]*retrograde\[scipy\]"):
+    with pytest.raises(MissingExtraError, match=r"SciPy is not installed[\s\S]*'\.\[scipy\]'"):
         grad(transform(lambda x: math.lgamma(x)))(1.5)
-    with pytest.raises(MissingExtraError, match=r"retrograde\[scipy\]"):
+    with pytest.raises(MissingExtraError, match=r"'\.\[scipy\]'"):
         grad(transform(lambda x: math.gamma(x)))(1.5)
 
 

@@ -350,5 +350,5 @@ def test_an_operator_without_scipy_says_what_to_install(monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "scipy.sparse.linalg", None)
-    with pytest.raises(MissingExtraError, match=r"retrograde\[scipy\]"):
+    with pytest.raises(MissingExtraError, match=r"'\.\[scipy\]'"):
         linear_operator(chain, POINT)

@@ -430,7 +430,7 @@ def test_without_scipy_the_error_says_what_to_install(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "scipy.sparse", None)
     for transform in (lambda: sparse_jacobian(filled, X), lambda: sparse_hessian(rosenbrock, X)):
-        with pytest.raises(MissingExtraError, match=r"retrograde\[scipy\]"):
+        with pytest.raises(MissingExtraError, match=r"'\.\[scipy\]'"):
             transform()
 
 
