@@ -411,6 +411,25 @@ def test_a_value_that_numba_has_no_code_for_is_that_of_the_compilers_own_program
     np.testing.assert_array_equal(out, wanted)
 
 
+def test_an_assertion_of_numbas_own_is_no_exception_of_the_function():
+    def chosen(x):
+        return np.sum(x[x > 0.5]) * x[0, 0]  # numba takes masks of one axis only
+
+    compiled = rg.compile(chosen, cache=False)
+    x = np.array([[1.0, 0.25], [2.0, 0.5]])
+    with pytest.raises(AssertionError):
+        numba.njit(chosen)(x)
+    assert compiled(x) == 3.0
+    close(rg.gradient(compiled, x)[0], np.array([[4.0, 0.0], [1.0, 0.0]]))
+
+    def asserts(x):
+        assert x[0] > 0
+        return x[0]
+
+    with pytest.raises(AssertionError):
+        rg.compile(asserts, cache=False)(-np.ones(1))
+
+
 def divides(x, n):
     return x[1 // n] * 2.0
 

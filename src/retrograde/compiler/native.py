@@ -8,6 +8,7 @@ import linecache
 import os
 import re
 import sys
+import traceback
 import types
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -230,7 +231,9 @@ class Guarded:
     def __call__(self, *args: Any) -> Any:
         try:
             return self.dispatcher(*args)
-        except numba().core.errors.NumbaError as error:
+        except Exception as error:
+            if not _is_of_the_compiler(error):
+                raise  # the function's own
             return self.without(error, args)
 
     def without(self, error: Exception, args: tuple[Any, ...]) -> Any:
@@ -239,6 +242,15 @@ class Guarded:
             raise explained(error, self.name) from None
         self.dispatcher, self.otherwise, self.tells_of_nan = self.otherwise(), None, False
         return self(*args)
+
+
+def _is_of_the_compiler(error: Exception) -> bool:
+    """Whether numba has failed to compile, be it by an assertion of its own, and not the compiled function to run."""
+    if isinstance(error, numba().core.errors.NumbaError):
+        return True
+    own = os.path.dirname(numba().__file__)
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_code.co_filename.startswith(own) for frame, _ in frames)
 
 
 def explained(error: Exception, name: str) -> Exception:
