@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -13,19 +14,16 @@ import numpy as np
 from numpy import ndarray
 
 from retrograde.compiler.settings import Settings
-from retrograde.errors import BatchError, CompilationError, InputError, MutationError
-from retrograde.trace.call import highest_level
+from retrograde.errors import CompilationError, InputError
 from retrograde.trace.creation import contains_traced
-from retrograde.trace.handle import HANDLES, is_traced, plain
 from retrograde.trace.interception import originals
-from retrograde.trace.running import Native, NativeGradient, integers_are_data, is_integer
+from retrograde.trace.running import Native, NativeGradient
 
 if TYPE_CHECKING:
     from retrograde.compiler.bridge import Bridge
     from retrograde.compiler.derivatives import Role
     from retrograde.compiler.explain import Explanation
     from retrograde.compiler.fingerprint import Fingerprint
-    from retrograde.compiler.shared import Places
     from retrograde.compiler.specialisation import Gradient, Specialisation
 
 _PROGRAMS = {"primal": ("J", 0), "pullback": ("T", 0), "jvp": ("J", 1), "hvp": ("T", 1)}
@@ -106,11 +104,18 @@ class Compiled(Native):
         self.__wrapped_python__ = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if any(map(contains_traced, args)) or any(map(contains_traced, kwargs.values())):
-            return self._traced(args, kwargs)
-        specialisation, arguments = self._bound(args, kwargs)
-        found = self._by_numba(specialisation, arguments.values())
-        return self._own_value(specialisation, arguments) if found is None else found[0]
+        has_traced = any(map(contains_traced, args)) or any(map(contains_traced, kwargs.values()))
+        of, arguments = self._bound(args, kwargs)
+        found = None if has_traced else self._by_numba(of, arguments.values())
+        if found is not None:
+            return found[0]
+        from retrograde.compiler.calling import call_beyond_numba, call_traced  # now that all is loaded
+
+        leaves = self._leaves(of, arguments)
+        itself = functools.partial(self._itself, of, list(arguments))
+        if has_traced:
+            return call_traced(of, functools.partial(self._bridge, of), arguments, leaves, itself)
+        return call_beyond_numba(of, arguments, leaves, itself)
 
     def _by_numba(self, of: Specialisation, args: Iterable[Any]) -> tuple[Any] | None:
         """The value by numba's code of the function; None where numba cannot compile it."""
@@ -121,21 +126,14 @@ class Compiled(Native):
                 of.is_beyond_numba = True
         return None
 
-    def _own_value(self, of: Specialisation, arguments: dict[str, Any]) -> Any:
-        """The value by our own program of the function, where numba lacks something that is in it."""
-        from retrograde.compiler.variant import Which
-
-        leaves = self._leaves(of, arguments)
-        given: dict[Any, Any] = {("x", i): leaf for i, leaf in enumerate(leaves)}
-        given |= {("x", i): np.array(leaves[i]) for i in of.written}
-        of.check_overlaps(leaves)
-        places = self._places(of, arguments, leaves)
-        found = of.run(Which("J", 0), given)
-        for i in of.written:
-            leaves[i][...] = found.get(("x", i), given["x", i])
-        results = {j: found["y", j] for j in range(len(of.result_types))}
-        self._share(of, places, leaves, results)
-        return _structured(of.structure, iter([results[j] for j in range(len(results))]))
+    def _itself(self, of: Specialisation, names: list[str], args: list[Any]) -> Any:
+        """What the function itself gives for plain arguments."""
+        found = self._by_numba(of, args)
+        if found is not None:
+            return found[0]
+        bound = inspect.BoundArguments(self._signature, OrderedDict(zip(names, args, strict=True)))
+        with originals():
+            return self._function(*bound.args, **bound.kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -274,97 +272,6 @@ class Compiled(Native):
             start += count
         return None if found >= set(of.inputs) else frozenset(found)
 
-    # --- inside of traced functions ------------------------------------------------------------------------------
-
-    def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The call with traced values among the arguments."""
-        specialisation, arguments = self._bound(args, kwargs)
-        from retrograde.compiler.at_once import at_once  # now that all is loaded
-
-        of = specialisation
-        leaves = self._leaves(of, arguments)
-        found = at_once(of, leaves) if of.is_smooth and not of.shared.results else None
-        if found is not None:
-            return _structured(of.structure, iter(_without_idle_levels(of, leaves, found)))
-        for i in of.written:
-            if i not in of.finals and is_traced(leaves[i]):
-                leaves[i] = plain(leaves[i])
-        for leaf in leaves:
-            if is_traced(leaf) and not leaf.level.maps and is_integer(plain(leaf)):
-                raise InputError(*integers_are_data(self._source.name))
-        x = [leaf if i in of.inputs else plain(leaf) for i, leaf in enumerate(leaves)]
-        places = self._places(of, arguments, leaves)
-        values = _without_idle_levels(of, x, self._bridge(of).value(x))
-        results = dict(zip(of.outputs, values, strict=False))
-        if len(results) < len(of.result_types) or set(of.written) - set(of.finals):
-            self._add_inexact(of, x, results)
-        for i, final in zip(of.finals, values[len(of.outputs) :], strict=True):
-            self._write(leaves[i], final)
-        self._share(of, places, leaves, results)
-        return _structured(of.structure, iter([results[j] for j in range(len(of.result_types))]))
-
-    def _places(self, of: Specialisation, arguments: dict[str, Any], leaves: list[Any]) -> Places:
-        """Where the results lie that share memory with arguments or with each other."""
-        asked = of.shared.results - of.shared.arguments.keys()
-        if not asked:
-            return {}
-        from retrograde.compiler.arguments import leaves_of
-        from retrograde.compiler.shared import places
-
-        def run(plains: list[Any]) -> list[Any]:
-            args = _by_argument(of, arguments, plains)
-            found = self._by_numba(of, args)
-            if found is None:
-                with originals():
-                    found = (self._function(*args),)
-            return list(leaves_of(found[0], of.structure))
-
-        return places(run, leaves, of.written, asked)
-
-    def _share(self, of: Specialisation, places: Places, leaves: list[Any], results: dict[int, Any]) -> None:
-        """Make the results that share memory what they are in NumPy."""
-        results |= {j: leaves[i] for j, i in of.shared.arguments.items()}
-        if places:
-            from retrograde.compiler.shared import views
-
-            results |= views(places, leaves, results)
-
-    def _add_inexact(self, of: Specialisation, x: list[Any], results: dict[int, Any]) -> None:
-        """The integers and truth values among the results, and what is written into arrays of such."""
-        from retrograde.compiler.variant import Which
-
-        missing = [j for j in range(len(of.result_types)) if j not in results]
-
-        def inexact(*leaves: Any) -> tuple[Any, ...]:
-            found = of.run(Which("J", 0), {("x", i): a for i, a in enumerate(leaves)})
-            return tuple(found["y", j] for j in missing)
-
-        values = tuple(map(plain, x))
-        level = highest_level(values)
-        if level is None:
-            found = inexact(*values)
-        elif set(of.written) - set(of.finals):
-            raise BatchError(
-                f"{self._source.name} writes integers or truth values into an argument, which cannot be mapped over a "
-                "batch",
-                "return an array that it makes itself",
-                "np.stack([f(x) for x in xs]), a loop over the examples in place of vmap",
-            )
-        else:
-            found = level.one_by_one(inexact, values, {})
-        results.update(zip(missing, found, strict=True))
-
-    def _write(self, array: Any, final: Any) -> None:
-        if is_traced(array):
-            array[...] = final
-        elif is_traced(final):
-            raise MutationError(
-                f"{self._source.name} would write traced values into a plain array, which would lose their derivative",
-                "an array made inside the function that is differentiated: np.zeros(shape)",
-            )
-        else:
-            array[...] = final
-
     # --- transforms of the function itself -----------------------------------------------------------------------
 
     def native_gradient(
@@ -383,7 +290,9 @@ class Compiled(Native):
         found = of.evaluate("T", 0, given, known.wanted)
         bars = [found.get(("x_bar", i)) if has_path else None for i, has_path in enumerate(known.has_path)]
         if not of.is_flat:
-            bars = _by_argument(of, arguments, bars)
+            from retrograde.compiler.calling import by_argument
+
+            bars = by_argument(of, arguments, bars)
         return NativeGradient(found["y", 0], bars[: len(args)])
 
     def _gradient(self, of: Specialisation, arguments: dict[str, Any], places: tuple[int, ...]) -> Gradient | None:
@@ -470,40 +379,6 @@ def _load() -> None:
     with originals():
         import_module("retrograde.compiler.specialisation")
         import_module("retrograde.compiler.native").numba()
-
-
-def _without_idle_levels(of: Specialisation, leaves: list[Any], values: list[Any]) -> list[Any]:
-    """The outputs, those to which no path leads from what a transform differentiates without that transform."""
-    if not of.paths:
-        return values
-    made = []
-    for role, value in zip(of.output_roles, values, strict=True):
-        if role in of.paths:
-            level = highest_level([leaves[i] for i in of.paths[role]])
-            depth = -1 if level is None else level.depth
-            while type(value) in HANDLES and not value.level.maps and value.level.depth > depth:
-                value = value.primal
-        made.append(value)
-    return made
-
-
-def _by_argument(of: Specialisation, arguments: dict[str, Any], leaves: list[Any]) -> list[Any]:
-    """One entry for each leaf, in the structures of the arguments; None for constants."""
-    from retrograde.compiler.arguments import replaced
-
-    rest = iter(leaves)
-    return [replaced(value, of.arguments[name], rest) for name, value in arguments.items()]
-
-
-def _structured(structure: Any, leaves: Any) -> Any:
-    from retrograde.compiler.types import Type
-
-    if isinstance(structure, Type):
-        return next(leaves)
-    if isinstance(structure, tuple):
-        parts = [_structured(s, leaves) for s in structure]
-        return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
-    return None
 
 
 def _unboxed(value: Any) -> Any:
