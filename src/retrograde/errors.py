@@ -191,11 +191,14 @@ def is_ours_file(name: str) -> bool:
 
 
 def user_frame(strictly: bool = True) -> FrameType | None:
-    """The innermost frame that is neither this library's nor (`strictly`) NumPy's or SciPy's."""
+    """The innermost frame that is neither this library's nor (`strictly`) of those that stand between it and a user."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and (is_ours(frame) or (strictly and _package(frame) in ("numpy", "scipy"))):
+    while frame is not None and (is_ours(frame) or (strictly and _package(frame) in _BETWEEN)):
         frame = frame.f_back
     return frame
+
+
+_BETWEEN = ("numpy", "scipy", "numba", "functools")
 
 
 def _package(frame: FrameType) -> str:

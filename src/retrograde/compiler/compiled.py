@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from retrograde.compiler.derivatives import Role
     from retrograde.compiler.explain import Explanation
     from retrograde.compiler.fingerprint import Fingerprint
+    from retrograde.compiler.outside import Outside
     from retrograde.compiler.specialisation import Gradient, Specialisation
 
 _PROGRAMS = {"primal": ("J", 0), "pullback": ("T", 0), "jvp": ("J", 1), "hvp": ("T", 1)}
@@ -100,6 +101,7 @@ class Compiled(Native):
         self._by_sorts: dict[tuple[Any, ...], Specialisation] = {}
         self._bridges: dict[int, Bridge] = {}
         self._own_code: Any = None
+        self._read: tuple[Outside, Fingerprint | None] | None = None
         functools.update_wrapper(self, function)
         self.__wrapped_python__ = function
 
@@ -218,7 +220,8 @@ class Compiled(Native):
         found = self._specialisations.get(key)
         if found is None:
             with originals():  # it may import more of the compiler
-                found = Specialisation(self._source, kinds, self._settings, fingerprint=self._fingerprint)
+                outside, fingerprint = self._outside()
+                found = Specialisation(self._source, kinds, self._settings, fingerprint=fingerprint, outside=outside)
             self._specialisations[key] = found
         if sorts is not None and None not in sorts:
             self._by_sorts[sorts] = found
@@ -229,18 +232,23 @@ class Compiled(Native):
         from retrograde.compiler.native import primal_dispatcher, teach
 
         if self._own_code is None:
-            key = self._fingerprint.key if self._fingerprint is not None else None
-            self._own_code = primal_dispatcher(self._function, self._settings, key)
+            outside, fingerprint = self._outside()
+            key = fingerprint.key if fingerprint is not None else None
+            self._own_code = primal_dispatcher(self._function, self._settings, key, outside)
         if specialisation is not None:
             teach(specialisation.reached())
         return self._own_code
 
-    @functools.cached_property
-    def _fingerprint(self) -> Fingerprint | None:
-        from retrograde.compiler.fingerprint import Fingerprint
+    def _outside(self) -> tuple[Outside, Fingerprint | None]:
+        """What the function reads from outside when it is compiled first, and the key of that."""
+        if self._read is None or (self._own_code is None and not self._specialisations):
+            from retrograde.compiler.fingerprint import Fingerprint
+            from retrograde.compiler.outside import Outside
 
-        with originals():
-            return Fingerprint(self._function) if self._settings.cache else None
+            with originals():
+                fingerprint = Fingerprint(self._function) if self._settings.cache else None
+            self._read = Outside(self._function), fingerprint
+        return self._read
 
     def _leaves(self, specialisation: Specialisation, arguments: dict[str, Any]) -> list[Any]:
         from retrograde.compiler.arguments import leaves_of

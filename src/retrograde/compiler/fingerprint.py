@@ -44,6 +44,10 @@ class Fingerprint:
         except NoKeyError:
             self.key = None
 
+    def is_as_it_was(self, function: types.FunctionType) -> bool:
+        """Whether the key of the function is still the same."""
+        return self.key is not None and Fingerprint(function).key == self.key
+
     def _add(self, *parts: Any) -> None:
         self._hash.update(repr(parts).encode())
 
@@ -116,13 +120,12 @@ class Fingerprint:
     def _array(self, array: np.ndarray) -> None:
         if array.dtype.hasobject:
             raise NoKeyError
-        self._add("array", array.dtype.str, array.shape)
+        self._add("array", array.dtype.str, array.shape, array.flags.c_contiguous, array.flags.f_contiguous)
         self._hash.update(np.ascontiguousarray(array).tobytes())
 
     def _module(self, module: types.ModuleType, names: set[str]) -> None:
-        name = module.__name__
-        self._add("module", name)
-        if name.partition(".")[0] in _KNOWN:
+        self._add("module", module.__name__)
+        if is_known(module):
             return
         for attribute in sorted(names):
             if attribute in vars(module):
@@ -142,6 +145,13 @@ def _is_of_a_package(value: Any) -> bool:
     if not isinstance(module, str) or not isinstance(name, str) or module.partition(".")[0] not in _KNOWN:
         return False
     return getattr(sys.modules.get(module), name, None) is value
+
+
+def is_known(value: Any) -> bool:
+    """Whether a module, function or class is known by its name."""
+    if isinstance(value, types.ModuleType):
+        return value.__name__.partition(".")[0] in _KNOWN
+    return _is_of_a_package(value)
 
 
 def _names(code: types.CodeType) -> Iterator[str]:

@@ -20,9 +20,10 @@ import numpy as np
 from retrograde.compiler import kept, special_functions
 from retrograde.compiler.complex_dtype import teach_complex_dtype
 from retrograde.compiler.head import HEAD
+from retrograde.compiler.outside import Outside, read_by
 from retrograde.compiler.self_calls import jitted
 from retrograde.compiler.settings import Settings
-from retrograde.errors import CompilationError, MissingExtraError
+from retrograde.errors import CompilationError, MissingExtraError, RetrogradeError
 from retrograde.trace.interception import let_numba_compile
 
 if TYPE_CHECKING:
@@ -168,8 +169,12 @@ def _of_two(code: Any) -> Any:
     return lambda x, y: lambda x, y: code(x, y)
 
 
-def primal_dispatcher(function: types.FunctionType, settings: Settings, key: str | None) -> Guarded:
-    """numba's own code of the function as written, with Python's errors."""
+def primal_dispatcher(function: types.FunctionType, settings: Settings, key: str | None, outside: Outside) -> Guarded:
+    """numba's own code of the function as written, with Python's errors.
+
+    Args:
+        outside: what it reads from outside.
+    """
     if "scipy.special" in sys.modules:
         teach_special()
     teach_complex_dtype(numba())
@@ -179,10 +184,23 @@ def primal_dispatcher(function: types.FunctionType, settings: Settings, key: str
         "parallel": on_threads(function, settings),
         "boundscheck": settings.boundscheck or None,
     }
-    made = jitted(function, numba().njit(**options))
+    old = [f for f in outside.functions if f in _jitable and _jitable[f] != read_by(f)]
+    made = jitted(function, numba().njit(**options), old)
     if key is not None:
         _keep(made, kept.key_of(key, repr(settings)))
+    compile_checked(made, outside.check)
     return Guarded(made, function.__name__)
+
+
+def compile_checked(dispatcher: Any, check: Callable[[], None]) -> None:
+    """Let a dispatcher call `check` before it compiles for arguments of new types, whoever calls it."""
+    compile_unchecked = dispatcher.compile
+
+    def compile_after_check(signature: Any) -> Any:
+        check()
+        return compile_unchecked(signature)
+
+    dispatcher.compile = compile_after_check
 
 
 def _keep(dispatcher: Any, key: str, prepare: Callable[[], None] | None = None) -> bool:
@@ -199,10 +217,11 @@ def teach(functions: tuple[types.FunctionType, ...]) -> None:
     for function in functions:
         if function not in _jitable:
             numba().extending.register_jitable(function)
-            _jitable.add(function)
+            _jitable[function] = read_by(function)
 
 
-_jitable: set[types.FunctionType] = set()
+_jitable: dict[types.FunctionType, Any] = {}
+"""The functions, with what they read from outside when they were taught."""
 
 
 class Guarded:
@@ -248,6 +267,8 @@ def _is_of_the_compiler(error: Exception) -> bool:
     """Whether numba has failed to compile, be it by an assertion of its own, and not the compiled function to run."""
     if isinstance(error, numba().core.errors.NumbaError):
         return True
+    if isinstance(error, RetrogradeError):
+        return False  # said on the way there (see compile_checked)
     own = os.path.dirname(numba().__file__)
     frames = traceback.walk_tb(error.__traceback__)
     return any(frame.f_code.co_filename.startswith(own) for frame, _ in frames)

@@ -1,21 +1,26 @@
-"""Python functions that call themselves, made ready for numba.
+"""Python functions that call themselves, made ready for numba, and those that it would not read again.
 
-numba follows a call of a Python function that calls itself only if it finds a jitted one under that name. So such
+numba follows a call of a Python function that calls itself only if it finds a jitted one under that name. And it keeps
+what it has once compiled of a function that it was taught, with the values that this read from outside. So such
 functions, and those that lead to them, are copied, with jitted functions in place of the names.
 """
 
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 MOST_FUNCTIONS = 500
 
 
-def jitted(function: types.FunctionType, jit: Callable[[Any], Any]) -> Any:
-    """`jit(function)`, or that of its copy if it leads to functions that call themselves."""
-    leading = _leading_to_self_calls(function)
+def jitted(function: types.FunctionType, jit: Callable[[Any], Any], old: Collection[types.FunctionType] = ()) -> Any:
+    """`jit(function)`, or that of its copy if it leads to functions that call themselves.
+
+    Args:
+        old: functions of which numba may know code that is not good any more.
+    """
+    leading = _leading_to(function, old)
     made: dict[types.FunctionType, Any] = {}
     scopes: dict[types.FunctionType, tuple[dict[str, Any], tuple[types.CellType, ...]]] = {}
     for f in leading:
@@ -31,8 +36,8 @@ def jitted(function: types.FunctionType, jit: Callable[[Any], Any]) -> Any:
     return made[function] if function in made else jit(function)
 
 
-def _leading_to_self_calls(function: types.FunctionType) -> list[types.FunctionType]:
-    """The functions, of those that a function reaches, from which a chain of calls leads in a circle."""
+def _leading_to(function: types.FunctionType, old: Collection[types.FunctionType]) -> list[types.FunctionType]:
+    """Of the functions that a function reaches those from which calls lead in a circle, or to old ones."""
     calls: dict[types.FunctionType, list[types.FunctionType]] = {}
     todo = [function]
     while todo and len(calls) < MOST_FUNCTIONS:
@@ -40,7 +45,7 @@ def _leading_to_self_calls(function: types.FunctionType) -> list[types.FunctionT
         if f not in calls:
             calls[f] = [g for _, g in _called(f)]
             todo += calls[f]
-    leading = [f for f in calls if f in _reached(calls, f)]
+    leading = [f for f in calls if f in old or f in _reached(calls, f)]
     return [f for f in calls if f in leading or any(g in leading for g in _reached(calls, f))]
 
 

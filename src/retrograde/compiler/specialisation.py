@@ -16,6 +16,7 @@ from retrograde.compiler.each import run_each, run_none
 from retrograde.compiler.examples import Examples, Loop, Room, new_array
 from retrograde.compiler.fingerprint import Fingerprint
 from retrograde.compiler.known import BROADCAST, NOTHING, SHORT, UNEQUAL, Known
+from retrograde.compiler.outside import Outside
 from retrograde.compiler.parameters import Call, Found, base, in_field, parameters
 from retrograde.compiler.settings import USUAL, Settings
 from retrograde.compiler.source import Source
@@ -97,6 +98,7 @@ class Specialisation:
         settings: Settings = USUAL,
         options: Options | None = None,
         fingerprint: Fingerprint | None = None,
+        outside: Outside | None = None,
     ) -> None:
         self.source = source
         self.arguments = arguments
@@ -104,6 +106,7 @@ class Specialisation:
         self.options = chosen(options, settings)
         self.options_lanes = None if self.options is None else self.options.lanes
         self.fingerprint = fingerprint
+        self.outside = outside or Outside(source.function)
         self.is_flat = all(isinstance(kind, Type) for kind in arguments.values())
         self.is_plain = False
         self.is_beyond_numba = False
@@ -142,12 +145,17 @@ class Specialisation:
                 parts = self.settings, repr(self.options), _described(tuple(self.arguments.items()))
                 key = kept.key_of(self.fingerprint.key, parts, known.ones, known.clips, known.differs)
             lower = functools.partial(self._lower, known)
-            self.variants[known] = Variant(lower, self.options, key, self.settings)
+            self.variants[known] = Variant(lower, self.options, key, self.settings, self.outside, self._has_key)
         return self.variants[known]
+
+    def _has_key(self) -> bool:
+        """Whether the key that the fingerprint gives is still that of the function."""
+        return self.fingerprint is not None and self.fingerprint.is_as_it_was(self.source.function)
 
     def _lower(self, known: Known) -> Lowered:
         from retrograde.compiler.lower.function import lower_function
 
+        self.outside.check()
         return lower_function(self.source, self.arguments, known, checks_indices=self.settings.boundscheck)
 
     def program(self, which: Which) -> Finished:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from retrograde.compiler.lower.function import Lowered
     from retrograde.compiler.machine.written import Kernel
     from retrograde.compiler.options import Options
+    from retrograde.compiler.outside import Outside
     from retrograde.compiler.parameters import Call
 
 # The passes are imported where they are used: what is kept on disk needs none of them.
@@ -123,15 +124,25 @@ class Variant:
         lower: makes the program of the function itself.
         key: under which its results are kept on disk; None where they are not.
         settings: those of the user.
+        outside: what the function reads from outside.
+        has_key: whether the key is still that of the function: rules of a user's own may be defined at any time.
     """
 
     def __init__(
-        self, lower: Callable[[], Lowered], options: Options | None, key: str | None, settings: Settings
+        self,
+        lower: Callable[[], Lowered],
+        options: Options | None,
+        key: str | None,
+        settings: Settings,
+        outside: Outside,
+        has_key: Callable[[], bool],
     ) -> None:
         self._lower = lower
         self._options = options
         self.key = key
         self.settings = settings
+        self.outside = outside
+        self._has_key = has_key
         self.programs: dict[Which, Derivative] = {}
         self.finished: dict[Which, Finished] = {}
         self.natives: dict[Which, Callable[..., Any]] = {}
@@ -145,7 +156,8 @@ class Variant:
 
     @functools.cached_property
     def interface(self) -> Interface:
-        return self._found_or_made("interface", self._interface)  # type: ignore[no-any-return]
+        found = self._found_or_made("interface", self._interface)
+        return found._replace(constants=self.outside.arrays_of(found.constants))  # type: ignore[no-any-return]
 
     def program(self, which: Which) -> Finished:
         """J or T of some order (see derivatives.py), written out."""
@@ -163,16 +175,21 @@ class Variant:
             # Rules are written down by NumPy's own functions, whatever transform is running.
             with originals(), patient():
                 found = make()
-            if key is not None:
+            if key is not None and self._has_key():
                 kept.save(key, found)
+            else:
+                self.key = None
         return found
 
     # --- made ----------------------------------------------------------------------------------------------------
 
     @functools.cached_property
     def lowered(self) -> Lowered:
+        from retrograde.compiler.outside import frozen
+
         with originals():
-            return self._lower()
+            found = self._lower()
+        return replace(found, constants=tuple(map(frozen, found.constants)))
 
     @functools.cached_property
     def options(self) -> Options:
@@ -290,7 +307,7 @@ class Variant:
             self.lowered.structure,
             tuple(derivatives.result_types(program)),
             tuple(i for i, p in enumerate(leaves) if p in self.lowered.written),
-            self.lowered.constants,
+            self.outside.names_of(self.lowered.constants),
             self.lowered.shared,
             derivatives.paths(self.j0),
         )
