@@ -329,6 +329,46 @@ def test_a_derivative_in_an_integer_is_refused_and_not_zero():
     assert rg.grad(square)(3.0) == 6.0
 
 
+def turned(p, n):
+    for _ in range(n):
+        p = np.sin(p) * p
+    return p
+
+
+@pytest.mark.usefixtures("as_plain_python")
+def test_the_ways_out_for_a_count_are_named_and_lead_out():
+    c = rg.compile(turned, cache=False)
+    total = rg.compile(lambda p, n: np.sum(turned(p, n)), cache=False)
+    p = np.array([1.0, 2.0])
+    want = rg.jacobian(lambda p: turned(p, 3), p)
+    fact = "turned is compiled and takes integers for data; its argument n is 3 and to be differentiated"
+    for ask in (
+        lambda: rg.jacobian(c, p, 3),
+        lambda: rg.jacobian(c, p, np.int32(3)),
+        lambda: rg.pullback(c, p, 3),
+        lambda: rg.jvp(c, (p, 3), (p, 0)),
+        lambda: rg.linearize(c, p, 3),
+        lambda: rg.gradient(lambda p, n: np.sum(c(p, n)), p, 3),
+    ):
+        with pytest.raises(InputError, match=fact) as caught:
+            ask()
+        assert "1. n=3 as a keyword argument, or lambda …: turned(…, 3)" in str(caught.value)
+        assert "3. 3.0 for 3" in str(caught.value)
+    with pytest.raises(InputError, match="its argument n is 3 and"):
+        rg.grad(total, (0, 1))(p, 3)
+    for got in (
+        rg.jacobian(c, p, n=3),
+        rg.jacobian(lambda p: c(p, 3), p),
+        rg.jacobian(c, p, 3, argnums=0),
+        np.stack([rg.pullback(c, p, n=3)[1](row)[0] for row in np.eye(2)]),
+        np.transpose([rg.jvp(c, (p,), (column,), n=3)[1] for column in np.eye(2)]),
+        np.stack([rg.grad(lambda p, k=k: c(p, 3)[k])(p) for k in range(2)]),
+    ):
+        close(got, want)
+    close(rg.grad(total, 0)(p, 3), np.sum(want, axis=0))
+    close(rg.hessian(total, p, 3, argnums=0), rg.hessian(lambda p: np.sum(turned(p, 3)), p))
+
+
 def softened(x):
     total = 0.0
     for i in range(x.size):

@@ -19,6 +19,7 @@ examples.py    many calls in one native loop        kept.py      what outlives t
 explain.py     what a pullback keeps                segments.py  checkpoints of long loops
 elements.py    loops over the elements of arrays    lanes.py     several directions in one program
 parts.py       what directions share, once           dependence.py  what depends on a direction
+outside.py     what a function reads from outside, as it was when it was compiled first
 
 The form is in five files: program.py holds a function, form.py the statements, types.py the types of its names,
 walks.py goes through statements and copies them, and known.py says what, beside types, is known when it is compiled.

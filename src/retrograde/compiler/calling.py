@@ -40,9 +40,9 @@ def call_traced(
     for i in of.written:
         if i not in of.finals and is_traced(leaves[i]):
             leaves[i] = plain(leaves[i])
-    for leaf in leaves:
+    for name, leaf in zip(of.params, leaves, strict=True):
         if is_traced(leaf) and not leaf.level.maps and is_integer(plain(leaf)):
-            raise InputError(*integers_are_data(of.source.name))
+            raise InputError(*integers_are_data(of.source.name, name, plain(leaf)))
     x = [leaf if i in of.inputs else plain(leaf) for i, leaf in enumerate(leaves)]
     where = _places(of, arguments, leaves, itself)
     values = _without_idle_levels(of, x, bridge().value(x))

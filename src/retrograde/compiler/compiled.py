@@ -282,6 +282,11 @@ class Compiled(Native):
 
     # --- transforms of the function itself -----------------------------------------------------------------------
 
+    def described(self, place: int) -> tuple[str, str]:
+        """The names of the function and of its positional argument number `place`."""
+        names = list(self._signature.parameters)
+        return self._source.name, names[min(place, len(names) - 1)]
+
     def native_gradient(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], places: tuple[int, ...]
     ) -> NativeGradient | None:

@@ -190,8 +190,9 @@ def _with_zeros(
     native = native_gradient(f, args, kwargs, tuple(places)) if isinstance(f, Native) else None
     if native is not None:
         check_loss(native.value, name)
-        if any(is_integer(args[i]) for i in places):
-            raise InputError(*integers_are_data(getattr(f, "__name__", "the function")))
+        for i in places:
+            if is_integer(args[i]):
+                raise InputError(*integers_are_data(*f.described(i), args[i]))
         filled = [_zeros_for_none(native.bars[i], args[i]) for i in places]
         return native.value, filled[0] if isinstance(argnums, int) else tuple(filled)
     tape = Tape(swept_at_once=True)

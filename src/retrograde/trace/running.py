@@ -198,6 +198,10 @@ class Ruled:
 class Native:
     """A function with derivatives of its own, for arguments that are not traced."""
 
+    def described(self, place: int) -> tuple[str, str]:
+        """The names of the function and of its positional argument number `place`."""
+        raise NotImplementedError
+
     def native_gradient(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], places: tuple[int, ...]
     ) -> NativeGradient | None:
@@ -266,11 +270,15 @@ def is_integer(x: Any) -> bool:
     return type(x) is int or getattr(getattr(x, "dtype", None), "kind", None) in ("i", "u")
 
 
-def integers_are_data(name: str) -> tuple[str, ...]:
+def integers_are_data(name: str, argument: str, value: Any) -> tuple[str, ...]:
     """What an error says of a native function that is to be differentiated in an integer, which transforms count as a
     float."""
+    is_number = not getattr(value, "ndim", 0)
+    given = f"{int(value)}" if is_number else f"an array of {value.dtype}"
+    count = given if is_number else argument
     return (
-        f"{name} is compiled and takes integers for data; it is to be differentiated in one",
-        "3.0 for 3, np.array([1.0, 2.0]) for np.array([1, 2]), as the argument of the transform",
-        "dropgrad(n), or an n that the function closes over, where it is a count or an index",
+        f"{name} is compiled and takes integers for data; its argument {argument} is {given} and to be differentiated",
+        f"{argument}={count} as a keyword argument, or lambda …: {name}(…, {count}), where it is a count or an index",
+        "argnums=0, or whichever arguments are meant, of jacobian, hessian and grad",
+        f"{f'{given}.0 for {given}' if is_number else f'{argument}.astype(float)'}, where it is to have a derivative",
     )
