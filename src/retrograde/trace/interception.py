@@ -25,6 +25,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import thread
 from contextlib import contextmanager
+from threading import get_ident
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -72,7 +73,7 @@ class _Module:
     to write, where the names and functions in a dictionary are hundreds, and out of the cache when arrays are large.
     """
 
-    __slots__ = ("before", "kind", "module", "names", "read", "table", "values")
+    __slots__ = ("before", "kind", "module", "names", "parted", "read", "table", "values")
 
     def __init__(self, module: ModuleType, table: Table) -> None:
         self.module = module
@@ -84,6 +85,7 @@ class _Module:
         self.read = operator.itemgetter(*self.table, *self.table)  # (twice, so that it is a tuple of one name, too)
         self.values = self.read(names)
         self.kind = self._class()
+        self.parted = self._class_of_threads()
 
     def replace(self) -> None:
         """Replace the functions in the module itself."""
@@ -122,6 +124,32 @@ class _Module:
         for name in self.table:
             # A property is asked before the module's dictionary is; `get` is given the module for its default.
             setattr(Module, name, property(functools.partial(self.table.get, name)))
+        return Module
+
+    def _class_of_threads(self) -> type[ModuleType]:
+        """While some threads compile (`originals`): these get the originals, which stand in the module itself then."""
+        table, names = self.table, self.names
+
+        class Module(ModuleType):
+            @property  # type: ignore[misc]
+            def __dict__(module) -> dict[str, Any]:  # type: ignore[override]
+                return names if get_ident() in _compiling else names | table
+
+            def __setattr__(module, name: str, value: Any) -> None:
+                names[name] = value
+
+            def __delattr__(module, name: str) -> None:
+                del names[name]
+
+            def __reduce__(module) -> Any:
+                return importlib.import_module, (module.__name__,)
+
+        def of_thread(name: str) -> property:
+            return property(lambda _: names[name] if get_ident() in _compiling else table[name])
+
+        Module.__name__ = Module.__qualname__ = ModuleType.__name__
+        for name in table:
+            setattr(Module, name, of_thread(name))
         return Module
 
 
@@ -242,7 +270,7 @@ def install() -> None:
                 _replace_names(own.names, tuple(own.before))
         for switch in _modules:
             if type(switch.module) is ModuleType:
-                _set(switch.module, "__class__", switch.kind)
+                _set(switch.module, "__class__", switch.parted if _compiling else switch.kind)
             else:
                 # Somebody else has given it a class of his own.
                 switch.replace()
@@ -258,7 +286,7 @@ def uninstall() -> None:
     global _is_on, _thresholds
     with _settling:
         for switch in _modules:
-            if type(switch.module) is switch.kind:
+            if type(switch.module) in (switch.kind, switch.parted):
                 _set(switch.module, "__class__", ModuleType)
         while _replaced:
             names, before = _replaced[-1]
@@ -291,26 +319,59 @@ def _hand_contexts_on() -> None:
     threading.Thread.start = _start_in_context  # type: ignore[method-assign]
 
 
+# The threads that compile, and how often each has begun to; and what was put back in dictionaries for them.
+_compiling: dict[int, int] = {}
+_put_back: list[tuple[dict[str, Any], dict[str, Any]]] = []
+
+
 @contextmanager
 def originals() -> Iterator[None]:
-    """Put the originals back for a moment, for a compiler that looks functions up by their names."""
+    """Put the originals back for a moment, for a compiler that looks functions up by their names.
+
+    Modules hand them out to this thread only. In the globals of the user's own modules, which are dictionaries, they
+    are there for all threads: those that run a transform meanwhile find that what was imported by name refuses a traced
+    value.
+    """
+    thread = get_ident()
     with levels._switching, _settling:
-        asked = [switch for switch in _modules if type(switch.module) is switch.kind]
-        taken = [(names, {name: names[name] for name in before}) for names, before in _replaced]
-        for switch in asked:
-            _set(switch.module, "__class__", ModuleType)
-        for names, before in reversed(_replaced):
-            names.update(before)
+        if not _compiling:
+            _part_threads()
+        _compiling[thread] = _compiling.get(thread, 0) + 1
     try:
         yield
     finally:
         with levels._switching, _settling:
-            # Unless the last transform, of another thread, has ended meanwhile.
-            if _is_on:
-                for names, table in taken:
-                    names.update(table)
-                for switch in asked:
-                    _set(switch.module, "__class__", switch.kind)
+            _compiling[thread] -= 1
+            if not _compiling[thread]:
+                del _compiling[thread]
+            if not _compiling:
+                _join_threads()
+
+
+def _part_threads() -> None:
+    """The originals in their places, and stand-ins for all threads that do not compile."""
+    for switch in _modules:
+        if type(switch.module) is switch.kind or _is_settled(switch):
+            _set(switch.module, "__class__", switch.parted)
+    for names, before in reversed(_replaced):
+        _put_back.append((names, {name: names[name] for name in before}))
+        names.update(before)
+
+
+def _join_threads() -> None:
+    """Stand-ins for all threads, as before, unless the last transform has ended meanwhile."""
+    for switch in _modules:
+        if type(switch.module) is switch.parted:
+            _set(switch.module, "__class__", ModuleType if _is_settled(switch) else switch.kind)
+    for names, table in reversed(_put_back):
+        if any(names is replaced for replaced, _ in _replaced):
+            names.update(table)
+    _put_back.clear()
+
+
+def _is_settled(switch: _Module) -> bool:
+    """Whether the stand-ins of a module have been put into it."""
+    return type(switch.module) in (ModuleType, switch.parted) and any(names is switch.names for names, _ in _replaced)
 
 
 # Where numba looks functions up by their names: as it compiles for `jit`, `vectorize`, `guvectorize`, `cfunc`, loads
