@@ -142,3 +142,16 @@ def stacks_of_matrices(a, b, c):
     y = np.linalg.eigh(symmetric)[0] * np.linalg.slogdet(a)[1].sum() + np.linalg.svdvals(a)
     z = np.linalg.cholesky(symmetric)[1] @ c + np.linalg.qr(a)[1][0, :, 1] ** 2
     return x, y * np.linalg.solve(a[0], c) + z
+
+
+@program(numbers(4, 2), numbers(4), numbers(4, 2, seed=5))
+def least_squares(a, b, c):
+    x, residuals, rank, s = np.linalg.lstsq(a, b)
+    y = np.linalg.lstsq(a[:2].T @ a[:2] + np.eye(2), c[:2], rcond=1e-6)[0]
+    return x * rank, y * residuals[0], s * np.sum(np.linalg.lstsq(a, c)[1])
+
+
+@program(numbers(2, 4), numbers(2))
+def least_squares_of_few_equations(a, b):
+    x, residuals, rank, s = np.linalg.lstsq(a, b)
+    return x * s[1] + np.sum(residuals) + rank

@@ -329,6 +329,16 @@ def test_a_derivative_in_an_integer_is_refused_and_not_zero():
     assert rg.grad(square)(3.0) == 6.0
 
 
+@pytest.mark.usefixtures("as_plain_python")
+def test_results_that_are_only_integers_stand_inside_of_any_transform():
+    c = rg.compile(lambda x: int(x[0]) + len(x), cache=False)
+    x = np.array([2.0, 3.0])
+    close(rg.gradient(lambda x: c(x) * np.sum(x), x)[0], np.array([4.0, 4.0]))
+    close(rg.jvp(lambda x: c(x) * x[0], (x,), (x,))[1], 8.0)
+    close(rg.hessian(lambda x: c(x) * x[0] ** 2, x), np.diag([8.0, 0.0]))
+    close(rg.vmap(rg.grad(lambda x: c(x) * np.sum(x)))(np.stack([x, x + 1])), np.array([[4.0, 4.0], [5.0, 5.0]]))
+
+
 def turned(p, n):
     for _ in range(n):
         p = np.sin(p) * p

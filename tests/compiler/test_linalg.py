@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from compiler.harness import specialised
+from truth import close
 
+import retrograde as rg
 from retrograde.compiler.bridge import Bridge
 
 
@@ -66,3 +68,43 @@ def test_shapes_are_compared():
 
     with pytest.raises(ValueError, match="must be square"):
         pulled(solved, np.ones((2, 3)), np.ones(2))
+
+
+def fitted(a, b):
+    return np.linalg.lstsq(a, b)[0]
+
+
+def misfit(a, b):
+    x, residuals, rank, s = np.linalg.lstsq(a, b, 1e-9)
+    return np.sum(x * x * x) * rank + np.sum(residuals * residuals) + np.sum(s**3)
+
+
+@pytest.mark.usefixtures("as_plain_python")
+@pytest.mark.parametrize("shapes", [((5, 3), (5,)), ((5, 3), (5, 2)), ((3, 3), (3,)), ((2, 4), (2,))])
+def test_least_squares_have_the_derivatives_of_the_eager_engine(shapes):
+    rng = np.random.default_rng(0)
+    a, b, u, v = (rng.normal(size=shape) for shape in shapes * 2)
+    c = rg.compile(misfit, cache=False)
+    for got, want in zip(rg.gradient(c, a, b), rg.gradient(misfit, a, b), strict=True):
+        close(got, want, rtol=1e-8)
+    close(rg.jvp(c, (a, b), (u, v))[1], rg.jvp(misfit, (a, b), (u, v))[1], rtol=1e-8)
+
+
+def test_the_normal_equations_hold_for_the_derivative_of_a_solution_of_least_squares():
+    rng = np.random.default_rng(1)
+    a, b, u = rng.normal(size=(6, 3)), rng.normal(size=6), rng.normal(size=(6, 3))
+    c = rg.compile(fitted, cache=False)
+    x, x_dot = rg.jvp(lambda a: c(a, b), (a,), (u,))
+    close(a.T @ (a @ x - b), np.zeros(3), atol=1e-12)
+    close(u.T @ (a @ x - b) + a.T @ (u @ x + a @ x_dot), np.zeros(3), atol=1e-11)
+
+
+@pytest.mark.usefixtures("as_plain_python")
+def test_least_squares_of_a_matrix_without_full_rank_raise():
+    c = rg.compile(fitted, cache=False)
+    a = np.array([[1.0, 2.0, 3.0], [0.0, 1.0, 1.0], [2.0, 0.0, 2.0], [1.0, 1.0, 2.0]])
+    for bad in (a, a.T, np.zeros((3, 2))):
+        with pytest.raises(np.linalg.LinAlgError, match=r"rank is not full.*test_linalg\.py:\d+"):
+            rg.gradient(lambda a: np.sum(c(a, np.ones(len(bad)))), bad)  # noqa: B023
+    with pytest.raises(ValueError, match="differ in their first axis"):
+        rg.gradient(lambda a: np.sum(c(a, np.ones(2))), a)

@@ -70,7 +70,7 @@ class Bridge:
 
     def value(self, x: Vector) -> list[Any]:
         """The results with derivatives and final contents of written arrays, for leaves that may be traced."""
-        return self.j(x, ())
+        return self.j(x, ()) if self.width else []
 
     # --- J -------------------------------------------------------------------------------------------------------
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from retrograde.compiler import ops
-from retrograde.compiler.form import Index, Slice, Whole
+from retrograde.compiler.form import Index, Raise, Slice, Whole
 from retrograde.compiler.lower.functions.arguments import as_array, flag_of
+from retrograde.compiler.lower.functions.complex_numbers import part
 from retrograde.compiler.lower.functions.creation import eye
 from retrograde.compiler.lower.functions.products import dot
-from retrograde.compiler.lower.functions.registry import handles
+from retrograde.compiler.lower.functions.registry import call_function, handles
 from retrograde.compiler.lower.indexing import Indexing
-from retrograde.compiler.lower.values import Lazy
+from retrograde.compiler.lower.values import NONE, Lazy
 from retrograde.compiler.types import FLOAT, INT, Operand, Type
 
 Output = tuple[str, Type, tuple[Operand, ...]]
@@ -107,7 +109,50 @@ def pinv(lower: Indexing, a: Any) -> Any:
 
 @handles(np.linalg.lstsq)
 def lstsq(lower: Indexing, a: Any, b: Any, rcond: Any = None) -> Any:
-    raise lower.refuse("np.linalg.lstsq", "np.linalg.pinv(a) @ b", "np.linalg.solve(a.T @ a, a.T @ b)")
+    """By the pseudo-inverse of a matrix of full rank, x = P b, and from x the rest; so the derivatives are those of P.
+
+    Shapes:  a (m, n); b (m,) or (m, k); x (n,) or (n, k).
+    Raises:  (where it runs) LinAlgError, if the rank is lower: which singular values count would decide.
+    Source:  Golub and Pereyra (1973), (4.12), by the rule of `np.linalg.pinv`.
+    """
+    a, b = as_array(lower, a), as_array(lower, b)
+    type = _common(lower, a, b)
+    a, b = _in_memory(lower, _matrix(lower, a), type), _in_memory(lower, b, type)
+    m, n = lower.shape(a)
+    if len(lower.shape(b)) > 2:
+        raise lower.refuse("lstsq with a right-hand side of more than two axes", "a loop over its matrices")
+    lower.guard_equal(m, lower.shape(b)[0], "lstsq: the matrix and the right-hand side differ in their first axis")
+    s = svdvals(lower, a)
+    rank = lower.op("min", m, n)
+    lower.branch(lower.op(">", rank, 0), lambda: _guard_rank(lower, s, rank, _cutoff(lower, rcond, type, m, n)))
+    x = lower.force(dot(lower, pinv(lower, a), b))
+    over = lower.force(lower.elementwise("-", b, dot(lower, a, x)))
+    parts = [part(lower, over, name) for name in ("real", "imag")[: 1 + type.is_complex]]
+    squares = functools.reduce(functools.partial(lower.elementwise, "+"), [lower.elementwise("*", p, p) for p in parts])
+    sums = call_function(lower, np.sum, [squares], {"axis": 0, "keepdims": len(lower.shape(b)) == 1})
+    # NumPy gives none where they are zero.
+    count = lower.op("where", lower.op(">", m, n), lower.shape(sums)[0], 0)
+    return x, lower.lazily(sums, (count,), lambda index: lower.element(sums, index)), rank, s
+
+
+def _cutoff(lower: Indexing, rcond: Any, type: Type, m: Operand, n: Operand) -> Operand:
+    """The relative size below which a singular value is taken for zero, by lstsq or by pinv."""
+    eps = float(np.finfo(type.dtype).eps)
+    least = max(eps, _OF_PINV)
+    if rcond is NONE or rcond is None:
+        return lower.op("max", lower.op("*", lower.op("max", m, n), eps), least)
+    return lower.op("max", rcond, least)
+
+
+_OF_PINV = 1e-15
+
+
+def _guard_rank(lower: Indexing, s: str, rank: Operand, cutoff: Operand) -> None:
+    """Raise where the smallest of some singular values does not count."""
+    smallest, largest = lower.element(s, (lower.op("-", rank, 1),)), lower.element(s, (0,))
+    counts = lower.op(">", smallest, lower.op("*", cutoff, largest))
+    message = f"lstsq of a matrix whose rank is not full has no derivative in compiled code{lower.where()}"
+    lower.branch(lower.op("not", counts), lambda: lower.emit(Raise("np.linalg.LinAlgError", message)))
 
 
 @handles(np.linalg.eig, np.linalg.eigvals)
