@@ -217,3 +217,69 @@ def test_a_write_behind_a_view_of_a_part_is_refused(view):
     compiled = compile(f, cache=False)
     with pytest.raises(LanguageError, match="parts of a complex array"):
         gradient(lambda x: compiled(x * (1 + 1j)), np.ones(4))
+
+
+def overwrites(z):
+    z[0] = 7.0
+    return 1.0
+
+
+def product_of_parts(part, factor):
+    return np.sum(part) * factor
+
+
+def among_arguments(z):
+    return product_of_parts(z.real, overwrites(z))
+
+
+def looped_over(z):
+    total = 0.0
+    for part in z.imag:
+        total += part
+        z[1] = 5j
+    return total
+
+
+def unpacked(z):
+    a, b = z.real, z.imag
+    z[1] = 3 + 4j
+    return np.sum(a * b)
+
+
+def a_default(z):
+    def summed(a=z.real):
+        return np.sum(a)
+
+    z[1] = 3 + 4j
+    return summed()
+
+
+def a_choice(z):
+    a = z.real if z[0].real > 0 else z.imag
+    z[1] = 3 + 4j
+    return np.sum(a)
+
+
+@pytest.mark.parametrize("f", [among_arguments, looped_over, unpacked, a_default, a_choice])
+def test_a_part_that_has_a_name_and_is_written_behind_is_refused(f):
+    compiled = compile(f, cache=False)
+    with pytest.raises(LanguageError, match="parts of a complex array"):
+        gradient(lambda x: compiled(x * (1 + 1j)), np.ones(3))
+
+
+def test_parts_beside_calls_are_views_as_results():
+    def parts(z):
+        return z.real, z.conj(), z.imag if z[0].real > 0 else z.real
+
+    def loss(g):
+        def f(x):
+            z = x * (2 + 1j)
+            a, b, c = g(z)
+            z[1] = x[0] * (3 - 1j)
+            return np.sum(a**2) + np.sum(np.imag(b)) + np.sum(c**3)
+
+        return f
+
+    x = np.array([0.5, 1.5, -1.0])
+    compiled = compile(parts, cache=False)
+    np.testing.assert_allclose(gradient(loss(compiled), x)[0], gradient(loss(parts), x)[0])

@@ -174,7 +174,8 @@ class Attributes:
         return np.compress(condition, self, axis=axis)
 
     def conjugate(self) -> Any:
-        return np.conjugate(self)
+        # The method gives what is real itself, where the function gives a copy.
+        return np.conjugate(self) if self.dtype.kind == "c" else self
 
     def is_integer(self) -> bool:
         return bool(self.primal.is_integer())
@@ -402,6 +403,8 @@ _ELSEWHERE = {
 def _missing(name: str, way: str) -> property:
     def missing(self: Any) -> Any:
         value = self.lent() if self.level.depth < 0 else self.without_derivatives()
+        if value is self:  # of a batch
+            value = self.example()
         held = getattr(value, name)  # Python's own error, where the value has no such attribute
         if self.is_free() or isinstance(value, int | np.integer):
             return held

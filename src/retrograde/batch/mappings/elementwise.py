@@ -120,7 +120,7 @@ def _choose(function: Any, level: Any, a: Any, choices: Any, out: Any = None, mo
     y = options[0]
     for k in range(1, n):
         y = np.where(a == k, options[k], y)
-    return np.broadcast_to(y, np.broadcast_shapes(a.shape, y.shape)) if n == 1 else y
+    return np.copy(np.broadcast_to(y, np.broadcast_shapes(a.shape, y.shape))) if n == 1 else y
 
 
 for _name in ("erf", "erfc", "gamma", "lgamma"):

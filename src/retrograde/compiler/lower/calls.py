@@ -130,8 +130,8 @@ class Calls(Flow):
         return values
 
     def make_named_tuple(self, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        parts = [self.force(a) if isinstance(a, Lazy) else a for a in args]
-        named = {k: self.force(a) if isinstance(a, Lazy) else a for k, a in kwargs.items()}
+        parts = [self.in_memory(a) if isinstance(a, Lazy) else a for a in args]
+        named = {k: self.in_memory(a) if isinstance(a, Lazy) else a for k, a in kwargs.items()}
         try:
             return cls(*parts, **named)
         except TypeError as error:

@@ -36,7 +36,7 @@ class Expressions(Operators):
         values: list[Any] = []
         for node in nodes:
             if any(isinstance(v, Lazy) for v in values) and self.calls_python(node):
-                values = [self.force(v) if isinstance(v, Lazy) else v for v in values]
+                values = [self.in_memory(v) if isinstance(v, Lazy) else v for v in values]
             values.append(self.expr(node))
         return values
 
@@ -186,7 +186,7 @@ class Expressions(Operators):
         pairs = [*zip(positional, known.defaults, strict=True), *zip(known.kwonlyargs, known.kw_defaults, strict=True)]
         defaults = {a.arg: self.expr(default) for a, default in pairs if default is not None}
         return Closure(
-            source, self.frame, {n: self.force(v) if isinstance(v, Lazy) else v for n, v in defaults.items()}
+            source, self.frame, {n: self.in_memory(v) if isinstance(v, Lazy) else v for n, v in defaults.items()}
         )
 
     def on_Slice(self, node: ast.Slice) -> Any:

@@ -25,6 +25,7 @@ from retrograde.compiler.lower.values import (
     Range,
     Stale,
     Zipped,
+    is_field,
 )
 from retrograde.compiler.types import BOOL, INT, Operand
 from retrograde.compiler.walks import defs, names_in, uses, walk
@@ -126,7 +127,9 @@ class Flow(Statements):
         shape = tuple(self.op("where", made.cond, n, m) if n != m else n for n, m in zip(*shapes, strict=True))
         array = self.alloc(base, shape, self.element_type(a))
         for block, value, names in zip((made.then, made.orelse), (a, b), seen, strict=True):
-            if self.is_array_name(value) and self.is_seen(value, names):
+            if is_field(value):
+                self.note_detached(array, value.part_of)
+            elif self.is_array_name(value) and self.is_seen(value, names):
                 self.note_detached(array, value)
             outer, self.block = self.block, block
             self.nest(self.shape(value), functools.partial(self.copy_element, array, value))
@@ -301,7 +304,7 @@ class Flow(Statements):
                     count = count if other == count else self.op("min", count, other)
                 return count, lambda k: tuple(item(k) for _, item in pairs)
             if self.is_array(items):
-                array = self.force(items)
+                array = self.in_memory(items)
                 return self.shape(array)[0], lambda k: self.subscript(array, [k])
             raise self.refuse(f"a loop over {describe(self, items)}", "for i in range(n)")
 

@@ -127,7 +127,7 @@ class Procedures(Calls):
             return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
         if isinstance(value, Object):
             raise self.refuse(f"{describe(self, value)} as an argument of a function that calls itself")
-        leaves.append(self.force(value) if isinstance(value, Lazy) else value)
+        leaves.append(self.in_memory(value) if isinstance(value, Lazy) else value)
         return self.type_of(leaves[-1])
 
     def lower_procedure(self, key: Any, source: Source, kinds: dict[str, Any]) -> None:

@@ -130,7 +130,7 @@ class Statements(Names):
         before = len(self.block)
         value = self.expr(s.value)
         if len(s.targets) > 1 and isinstance(value, Lazy):
-            value = self.force(value)
+            value = self.in_memory(value)
         if len(s.targets) == 1 and isinstance(s.targets[0], ast.Name):
             value = self.renamed(value, s.targets[0].id, before)
         if len(s.targets) == 1 and isinstance(first, ast.Name):
@@ -163,14 +163,14 @@ class Statements(Names):
         n = len(target.elts)
         if self.is_array(value):
             self.guard_equal(self.shape(value)[0], n, "an array unpacked into another number of names")
-            array = self.force(value)
+            array = self.in_memory(value)
             return tuple(self.subscript(array, [i]) for i in range(n))
         if not isinstance(value, tuple):
             raise self.refuse(f"unpacking {describe(self, value)}")
         if len(value) != n:
             raise self.refuse(f"{len(value)} values for {n} names")
         # Each is computed before the first name changes.
-        return tuple(self.force(v) if isinstance(v, Lazy) else v for v in value)
+        return tuple(self.in_memory(v) if isinstance(v, Lazy) else v for v in value)
 
     def kept_parts(self, target: ast.Tuple | ast.List, parts: tuple[Any, ...]) -> list[Any]:
         """The parts, in memory of their own where they are in a slot that is bound anew before they are assigned."""
