@@ -1,4 +1,4 @@
-"""Imports run one way: interop → tools → the modes | compiler → trace → rules → errors.
+"""Imports run one way: interop → tools → the modes | compiler → trace → rules → errors | originals.
 
 `python tests/test_layers.py` prints what breaks this, one line a wrong import, and fails if there is any.
 An import counts wherever it stands: inside a function, under TYPE_CHECKING, or through importlib with a literal name.
@@ -19,13 +19,14 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "retrograde"
 # by a lower part would be a circle.
 BELOW = {
     "errors": set(),
-    "rules": {"errors"},
-    "trace": {"rules", "errors"},
-    "reverse": {"trace", "rules", "errors"},
-    "forward": {"trace", "rules", "errors"},
-    "taylor": {"trace", "rules", "errors"},
-    "batch": {"trace", "rules", "errors"},
-    "sparse": {"trace", "rules", "errors"},
+    "originals": set(),
+    "rules": {"originals", "errors"},
+    "trace": {"originals", "rules", "errors"},
+    "reverse": {"originals", "trace", "rules", "errors"},
+    "forward": {"originals", "trace", "rules", "errors"},
+    "taylor": {"originals", "trace", "rules", "errors"},
+    "batch": {"originals", "trace", "rules", "errors"},
+    "sparse": {"originals", "trace", "rules", "errors"},
     "compiler": {"trace", "rules", "errors"},
     "tools": {"reverse", "forward", "taylor", "batch", "sparse", "compiler", "trace", "rules", "errors"},
     "scipy": {"trace", "rules", "errors"},

@@ -362,7 +362,7 @@ def test_a_module_is_a_module_while_a_transform_runs():
         return np.sum(np.array([x, 1.0]))
 
     assert gradient(f, 2.0) == (1.0,)
-    assert type(np) is types.ModuleType
+    assert isinstance(np, types.ModuleType)
     assert snapshot() == BEFORE
 
 

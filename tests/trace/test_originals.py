@@ -84,7 +84,7 @@ def test_a_transform_goes_on_while_another_thread_compiles(settled):
 
     close(gradient(f, X)[0], 2 * slope())
     assert now() == ORIGINALS
-    assert type(np) is types.ModuleType
+    assert isinstance(np, types.ModuleType)
 
 
 def test_a_transform_may_begin_and_end_while_another_thread_compiles():
@@ -104,7 +104,7 @@ def test_a_transform_may_begin_and_end_while_another_thread_compiles():
     threads[0].end()
     assert threads[0].found == [ORIGINALS, ORIGINALS]
     close(gradient(loss, X)[0], slope())
-    assert type(np) is types.ModuleType
+    assert isinstance(np, types.ModuleType)
 
 
 def test_threads_that_compile_may_end_in_any_order():

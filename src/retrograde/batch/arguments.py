@@ -6,10 +6,10 @@ import functools
 import inspect
 from typing import Any
 
-import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from retrograde.errors import UnsupportedArgumentError
+from retrograde.originals import np
 from retrograde.rules.table import RULES, WithArguments
 from retrograde.trace.creation import array_of
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from retrograde.batch.arguments import array
+from retrograde.originals import np
 
 
 def entries_of(key: Any) -> tuple[Any, ...]:

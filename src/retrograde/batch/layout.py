@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
+from retrograde.originals import np
 
 
 def apart(raw: Any) -> Any:

@@ -6,12 +6,11 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from retrograde.batch.keys import raw_read, raw_write
 from retrograde.batch.layout import apart, spread
 from retrograde.batch.table import Mapping, mapping_of, one_by_one, refusal
 from retrograde.batch.units import Diagonal, computed
+from retrograde.originals import np
 from retrograde.rules import numpy_indexing
 from retrograde.rules.table import Composed
 from retrograde.trace.call import call

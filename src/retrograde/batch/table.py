@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-
 from retrograde.errors import BatchError, MissingRuleError
+from retrograde.originals import np
 from retrograde.rules import find
 from retrograde.rules.table import RULES, Composed, Elementwise, Rule
 from retrograde.trace.protocols import missing_rule

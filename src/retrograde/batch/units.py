@@ -14,9 +14,8 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from retrograde.batch.layout import apart
+from retrograde.originals import np
 from retrograde.trace.handle import HANDLES, MAPPED, Traced, is_traced, plain, shape_of
 from retrograde.trace.level import Level
 from retrograde.trace.mapped import Mapped, hold

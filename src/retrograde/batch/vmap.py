@@ -6,12 +6,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import optree
 
 from retrograde.batch import mappings  # noqa: F401  fills the table
 from retrograde.batch.level import BatchLevel
 from retrograde.errors import BatchError, InputError
+from retrograde.originals import np
 from retrograde.trace.handle import HANDLES, is_traced, shape_of
 from retrograde.trace.interception import traceable
 from retrograde.trace.mapped import hold

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.trace.call import Binding, Operand, distribute
 from retrograde.trace.handle import Traced, is_traced, like_of, make
 from retrograde.trace.level import Level, Node, set_aside, some_are_asked

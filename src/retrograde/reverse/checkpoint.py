@@ -16,9 +16,8 @@ from itertools import count
 from types import CellType
 from typing import Any
 
-import numpy as np
-
 from retrograde.errors import PullbackError
+from retrograde.originals import np
 from retrograde.reverse.graph import nodes_behind
 from retrograde.reverse.tape import run_nodes, tell_unreached
 from retrograde.trace.handle import MAPPED, VIEWS, Traced, contents, is_traced, make

@@ -7,9 +7,8 @@ import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from retrograde.errors import InputError, RetrogradeError
+from retrograde.originals import np
 from retrograde.reverse.graph import nodes_behind
 from retrograde.reverse.loss import check_loss
 from retrograde.reverse.params import Grads, Params

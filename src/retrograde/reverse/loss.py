@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from retrograde.errors import LossError, ScalarError
+from retrograde.originals import np
 from retrograde.rules.products import is_finite
 from retrograde.trace.handle import HANDLES, MAPPED, Traced, contents, plain
 

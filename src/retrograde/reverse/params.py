@@ -7,9 +7,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import numpy as np
-
 from retrograde.errors import InputError, MutationError
+from retrograde.originals import np
 from retrograde.reverse.tape import Tape
 from retrograde.trace.handle import HANDLES, SIMPLE, Traced, data, is_traced, like_of, make, plain
 from retrograde.trace.level import CONTEXT, is_ignored

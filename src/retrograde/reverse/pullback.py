@@ -6,9 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from retrograde.errors import SeedError
+from retrograde.originals import np
 from retrograde.reverse.params import Grads, Params
 from retrograde.reverse.tape import Tape
 from retrograde.trace.handle import is_traced, like_of, shape_of

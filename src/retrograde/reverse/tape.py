@@ -20,8 +20,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.reverse.failing import name_operation
 from retrograde.trace.handle import HANDLES, Traced, is_traced, make
 from retrograde.trace.interception import options, traceable

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.dispatching import dispatched
 from retrograde.rules.products import everything, everywhere, has_nan, somewhere, times
 from retrograde.rules.table import no_gradient

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.contractions import constant
 from retrograde.rules.numpy_reductions import is_plain
 from retrograde.rules.points import real

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.contractions import constant
 from retrograde.rules.lengths import over_length
 from retrograde.rules.numpy_reductions import is_normal, is_nowhere_zero, is_plain

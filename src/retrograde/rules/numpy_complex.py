@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.lengths import over_length
 from retrograde.rules.points import call, complex_, real
 from retrograde.rules.products import conj, times

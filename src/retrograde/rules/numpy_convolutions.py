@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.contractions import contracted
 from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.points import call, complex_, real

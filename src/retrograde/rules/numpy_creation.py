@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from retrograde.errors import MutationError
+from retrograde.originals import np
 from retrograde.rules.points import call, complex_, real
 from retrograde.rules.products import conj, times, unbroadcast
 from retrograde.rules.table import Like, composed, general, linear, no_gradient

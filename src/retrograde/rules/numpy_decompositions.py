@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from retrograde.errors import UnsupportedArgumentError
+from retrograde.originals import np
 from retrograde.rules.contractions import as_array, constant
 from retrograde.rules.points import call, complex_, invertible, real, spd
 from retrograde.rules.products import conj, everywhere, hermitian, somewhere

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.products import times
 from retrograde.rules.table import Spendable
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
+from retrograde.originals import np
 from retrograde.rules.dispatching import dispatched
 from retrograde.rules.numpy_scans import Axis, cut
 from retrograde.rules.points import call, complex_, distinct, real

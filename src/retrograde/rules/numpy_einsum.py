@@ -7,8 +7,7 @@ import string
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.contractions import without_zero_products
 from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.points import call, complex_, real

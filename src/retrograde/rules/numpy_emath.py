@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.contractions import as_array
 from retrograde.rules.points import call, complex_, real
 from retrograde.rules.products import somewhere

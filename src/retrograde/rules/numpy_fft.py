@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.points import call, complex_, real
 from retrograde.rules.table import Like, composed, linear

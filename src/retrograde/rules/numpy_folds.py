@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules import numpy_arithmetic, numpy_products, numpy_rounding, numpy_transcendental
 from retrograde.rules.contractions import as_array
 from retrograde.rules.numpy_reductions import split_axes

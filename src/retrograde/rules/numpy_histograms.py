@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from retrograde.errors import UnsupportedArgumentError
+from retrograde.originals import np
 from retrograde.rules.contractions import as_array
 from retrograde.rules.numpy_indexing import summed_at
 from retrograde.rules.points import call, complex_, distinct, real

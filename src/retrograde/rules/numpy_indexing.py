@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 from numpy import empty, zeros
 from numpy.lib.array_utils import normalize_axis_index
 
+from retrograde.originals import np
 from retrograde.rules.dispatching import dispatched
 from retrograde.rules.points import call, complex_, real
 from retrograde.rules.products import unbroadcast

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.points import call, complex_, distinct, real
 from retrograde.rules.products import somewhere
 from retrograde.rules.table import composed, general

@@ -6,9 +6,8 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
 from retrograde.errors import MutationError
+from retrograde.originals import np
 from retrograde.rules.contractions import as_array
 from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.points import call, complex_, real

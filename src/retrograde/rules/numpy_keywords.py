@@ -10,9 +10,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from retrograde.errors import UnsupportedArgumentError
+from retrograde.originals import np
 from retrograde.rules.numpy_reductions import count, masked
 from retrograde.rules.products import somewhere
 from retrograde.rules.table import with_keyword

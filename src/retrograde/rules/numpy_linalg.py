@@ -11,8 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.contractions import as_array, constant, matmul, matmul_from_left, outer
 from retrograde.rules.numpy_diagonals import trace_adjoint
 from retrograde.rules.points import call, complex_, invertible, real

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.table import no_gradient
 
 no_gradient(

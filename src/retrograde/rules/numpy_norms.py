@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.contractions import as_array, constant
 from retrograde.rules.lengths import over_length
 from retrograde.rules.numpy_reductions import is_plain

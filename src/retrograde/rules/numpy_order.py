@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
+from retrograde.originals import np
 from retrograde.rules.numpy_indexing import summed_at
 from retrograde.rules.numpy_reductions import from_rows, is_plain, rows, split_axes
 from retrograde.rules.points import call, complex_, distinct

@@ -9,9 +9,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import numpy as np
-
 from retrograde.errors import BatchError
+from retrograde.originals import np
 from retrograde.rules.contractions import as_array, constant
 from retrograde.rules.dispatching import dispatched
 from retrograde.rules.numpy_indexing import scatter

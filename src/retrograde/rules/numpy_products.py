@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules import products
 from retrograde.rules.contractions import as_array, contracted, matmul, matmul_from_left, outer
 from retrograde.rules.numpy_indexing import scatter

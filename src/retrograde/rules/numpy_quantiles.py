@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.numpy_reductions import rows, split_axes
 from retrograde.rules.numpy_statistics import weights_along
 from retrograde.rules.products import everywhere, somewhere

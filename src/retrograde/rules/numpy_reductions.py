@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy import zeros
 from numpy.lib.array_utils import normalize_axis_tuple
 
+from retrograde.originals import np
 from retrograde.rules.numpy_indexing import scatter
 from retrograde.rules.numpy_shares import shares
 from retrograde.rules.points import call, complex_, distinct, real

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy._core import umath
 
+from retrograde.originals import np
 from retrograde.rules.numpy_reductions import is_plain
 from retrograde.rules.points import call, distinct, real
 from retrograde.rules.products import times

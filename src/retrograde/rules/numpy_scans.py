@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
+from retrograde.originals import np
 from retrograde.rules.numpy_reductions import is_normal, is_plain
 from retrograde.rules.numpy_statistics import without_nan
 from retrograde.rules.points import call, complex_, distinct, real

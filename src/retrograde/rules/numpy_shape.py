@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from retrograde.errors import UnsupportedArgumentError
+from retrograde.originals import np
 from retrograde.rules.dispatching import dispatched
 from retrograde.rules.numpy_indexing import along, scatter
 from retrograde.rules.points import call, complex_, real

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.contractions import constant
 from retrograde.rules.dispatching import dispatched
 from retrograde.rules.points import call, real

@@ -7,9 +7,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
+from retrograde.originals import np
 from retrograde.rules.contractions import as_array
 from retrograde.rules.lengths import over_length
 from retrograde.rules.numpy_deviations import is_one_line, scaled_pull, variance

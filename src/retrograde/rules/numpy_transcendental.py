@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.dispatching import dispatched
 from retrograde.rules.numpy_reductions import is_normal, is_plain
 from retrograde.rules.points import call, real

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
+from retrograde.originals import np
 
 
 @dataclass(frozen=True)

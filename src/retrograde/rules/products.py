@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 from numpy import float64, ndarray
 
+from retrograde.originals import np
 from retrograde.rules.dispatching import dispatched
 
 

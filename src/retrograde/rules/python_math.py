@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from retrograde.errors import MissingExtraError
+from retrograde.originals import np
 from retrograde.rules.points import real
 from retrograde.rules.table import elementwise
 

@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from scipy import special
 
+from retrograde.originals import np
 from retrograde.rules.points import call, complex_, real
 from retrograde.rules.products import conj, times, unbroadcast
 from retrograde.rules.scipy_special_dispatch import each, integer, named, overridable, several

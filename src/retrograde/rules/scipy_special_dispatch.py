@@ -12,10 +12,10 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 from scipy import special
 
 from retrograde.errors import MissingRuleError
+from retrograde.originals import np
 from retrograde.rules.products import conj, times, unbroadcast
 from retrograde.rules.table import elementwise, general
 

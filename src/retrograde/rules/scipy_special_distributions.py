@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from scipy import special
 
+from retrograde.originals import np
 from retrograde.rules.points import real
 from retrograde.rules.scipy_special_dispatch import each, integer
 from retrograde.rules.scipy_special_elementary import boxcox_in_exponent

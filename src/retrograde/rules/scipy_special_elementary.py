@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 from scipy import special
 
+from retrograde.originals import np
 from retrograde.rules.numpy_arithmetic import power_in_base, power_in_exponent
 from retrograde.rules.points import real
 from retrograde.rules.products import over

@@ -10,9 +10,9 @@ import functools
 import math
 from typing import Any
 
-import numpy as np
 from scipy import special
 
+from retrograde.originals import np
 from retrograde.rules.points import call, complex_, real
 from retrograde.rules.products import somewhere
 from retrograde.rules.scipy_special_dispatch import each, over_arguments, overridable, pushed, several

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 from scipy import special
 
+from retrograde.originals import np
 from retrograde.rules.points import call, complex_, real
 from retrograde.rules.products import over
 from retrograde.rules.scipy_special_dispatch import each, integer, several

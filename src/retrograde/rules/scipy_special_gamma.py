@@ -6,10 +6,10 @@ import inspect
 import math
 from typing import Any
 
-import numpy as np
 from scipy import special
 
 from retrograde.errors import UnsupportedArgumentError
+from retrograde.originals import np
 from retrograde.rules.points import call, real
 from retrograde.rules.products import times
 from retrograde.rules.scipy_special_dispatch import each, integer, named, overridable

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 from scipy import special
 
+from retrograde.originals import np
 from retrograde.rules.points import call, real
 from retrograde.rules.scipy_special_dispatch import each, integer, several
 from retrograde.rules.scipy_special_slopes import slope

@@ -19,11 +19,11 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 from numpy.polynomial import chebyshev
 from scipy import special
 
 from retrograde.errors import MissingRuleError
+from retrograde.originals import np
 from retrograde.rules.points import call, real
 from retrograde.rules.scipy_special_dispatch import over_arguments, overridable, pushed
 from retrograde.rules.table import general

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from scipy import special
 
 from retrograde.errors import UnsupportedArgumentError
+from retrograde.originals import np
 from retrograde.rules.contractions import constant
 from retrograde.rules.numpy_reductions import is_plain
 from retrograde.rules.numpy_shares import from_mean, shares, without_share

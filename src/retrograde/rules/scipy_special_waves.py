@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 from scipy import special
 
 from retrograde.errors import MissingRuleError
+from retrograde.originals import np
 from retrograde.rules.points import call, real
 from retrograde.rules.scipy_special_dispatch import each, integer, several
 from retrograde.rules.scipy_special_slopes import slope

@@ -23,8 +23,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.products import over
 
 Function = Callable[..., Any]

@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.sparse.pattern import Pattern
 
 

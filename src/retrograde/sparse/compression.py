@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.sparse.colouring import column_colours, count, dense_rows, readable, star_colours
 from retrograde.sparse.pattern import Pattern
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from retrograde.errors import InputError
+from retrograde.originals import np
 from retrograde.sparse.families import Case, aligned, leaves, map_tree
 from retrograde.sparse.pattern import Pattern
 from retrograde.sparse.sets import Numbers

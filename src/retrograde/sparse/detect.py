@@ -6,9 +6,8 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-import numpy as np
-
 from retrograde.errors import InputError
+from retrograde.originals import np
 from retrograde.sparse.elimination import contents
 from retrograde.sparse.level import PatternLevel
 from retrograde.trace.handle import is_traced, shape_of

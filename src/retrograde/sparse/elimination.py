@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from retrograde.errors import InputError
+from retrograde.originals import np
 from retrograde.sparse.sets import Sets, distinct
 
 # Edges, and entries of a pattern, from which on it is not sparse (twenty gigabytes).

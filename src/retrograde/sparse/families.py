@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy._core import umath
 
+from retrograde.originals import np
 from retrograde.rules.table import WithArguments
 from retrograde.sparse.sets import Numbers, Sets
 from retrograde.trace.call import Binding

@@ -7,8 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.table import Elementwise
 from retrograde.sparse.families import SELECTIONS, Case, dense, map_tree
 from retrograde.sparse.sets import Numbers, Sets

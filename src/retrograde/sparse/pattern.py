@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from retrograde.errors import InputError
+from retrograde.originals import np
 
 
 class Pattern(NamedTuple):

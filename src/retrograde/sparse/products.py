@@ -11,8 +11,7 @@ import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.numpy_einsum import explicit, read
 from retrograde.sparse.families import Case, Family, core
 from retrograde.sparse.sets import Numbers, Sets

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+from retrograde.originals import np
 
 Numbers = Any  # an array of numbers of sets, or a single one
 

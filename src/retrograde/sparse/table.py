@@ -8,9 +8,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from retrograde.originals import np
 from retrograde.rules.numpy_differences import steps, steps_back
 from retrograde.rules.numpy_indexing import getitem, placed, scatter
 from retrograde.rules.numpy_polynomials import characteristic

@@ -10,8 +10,7 @@ from __future__ import annotations
 import functools
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.taylor.rules import constant_partial, has_constant_partials, is_natural, repeated_product
 from retrograde.taylor.series import Series, aligned
 from retrograde.trace.handle import HANDLES, like_of

@@ -15,8 +15,7 @@ from hashlib import blake2b
 from sys import getrefcount
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.table import Elementwise, General, Linear, Multilinear
 from retrograde.taylor.at_once import at_once
 from retrograde.taylor.recurrences import ELEMENTARY, over

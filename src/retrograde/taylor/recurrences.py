@@ -15,8 +15,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.numpy_transcendental import LN_2, LN_10, sech_square, softmax2_of_two, softmax_of_two
 from retrograde.rules.products import somewhere
 from retrograde.rules.table import Function

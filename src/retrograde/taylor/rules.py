@@ -7,8 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.table import Elementwise
 from retrograde.trace.handle import HANDLES
 

@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.products import has_nan
 from retrograde.trace.handle import HANDLES, like_of
 from retrograde.trace.ops import match, shows_nan, times

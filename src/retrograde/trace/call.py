@@ -11,10 +11,10 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy import float64, ndarray
 
 from retrograde.errors import ConversionError, UnsupportedArgumentError
+from retrograde.originals import np
 from retrograde.rules.contractions import without_zero_products
 from retrograde.rules.products import has_nan
 from retrograde.rules.table import (

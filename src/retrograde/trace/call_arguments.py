@@ -5,9 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-import numpy as np
-
 from retrograde.errors import UnsupportedArgumentError
+from retrograde.originals import np
 from retrograde.rules.table import Composed, WithArguments
 from retrograde.trace.handle import HANDLES, plain
 from retrograde.trace.structure import rebuilt

@@ -6,9 +6,8 @@ import sys
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from retrograde.errors import HashError, MutationError, PickleError, is_ours
+from retrograde.originals import np
 from retrograde.trace.callers import calling_frame, matched_length
 from retrograde.trace.culprit import conversion_error
 from retrograde.trace.level import VARYING, is_ignored

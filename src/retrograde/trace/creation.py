@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.points import call as point
 from retrograde.rules.points import real
 from retrograde.rules.table import RULES, linear

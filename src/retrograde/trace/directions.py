@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from retrograde.errors import SeedError
+from retrograde.originals import np
 from retrograde.trace.handle import is_traced, like_of, shape_of
 from retrograde.trace.structure import flatten, is_variable, leaves_like, zero_like
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import numpy as np
-
 from retrograde.errors import ConversionError
+from retrograde.originals import np
 from retrograde.trace.creation import array_of, contains_traced
 from retrograde.trace.handle import HANDLES, plain
 

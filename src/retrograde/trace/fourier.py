@@ -6,9 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from retrograde.errors import UnsupportedArgumentError
+from retrograde.originals import np
 from retrograde.trace.creation import array_of, contains_traced
 
 _NAMES = "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn"

@@ -11,9 +11,9 @@ from __future__ import annotations
 import abc
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy import generic, ndarray
 
+from retrograde.originals import np
 from retrograde.trace.attributes import Attributes
 from retrograde.trace.conversions import Conversions
 

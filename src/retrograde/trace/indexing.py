@@ -6,10 +6,10 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 from numpy import float64, ndarray
 
 from retrograde.errors import MutationError
+from retrograde.originals import np
 from retrograde.rules import numpy_indexing
 from retrograde.trace.call import dispatch
 from retrograde.trace.constant import CONSTANT, constant, constant_here

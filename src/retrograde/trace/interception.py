@@ -10,6 +10,10 @@ Most transforms read a few attributes of NumPy and none of `math`; to put a hund
 would cost more than their arithmetic. So a module only gets another class while a transform runs, whose properties
 answer for the functions (`_Module`), without a line of Python. The functions themselves take their places when
 somebody looks into the module's dictionary, or writes to it.
+
+A program may have put a function of its own in the place of one of these (`mock.patch`). It is called there, and none
+of ours. To look at a hundred names in every transform would cost as much as to replace them; so after the first
+transform a module keeps a class that notes when it is written to, and nothing else.
 """
 
 from __future__ import annotations
@@ -62,8 +66,8 @@ class Options:
 
 options = Options()
 
-# What was replaced, to be put back: (dictionary, originals) for each.
-_replaced: list[tuple[dict[str, Any], dict[str, Any]]] = []
+# What was replaced, to be put back where it still is: (dictionary, originals, stand-ins) for each.
+_replaced: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = []
 
 
 class _Module:
@@ -73,7 +77,7 @@ class _Module:
     to write, where the names and functions in a dictionary are hundreds, and out of the cache when arrays are large.
     """
 
-    __slots__ = ("before", "kind", "module", "names", "parted", "read", "table", "values")
+    __slots__ = ("before", "is_changed", "kind", "module", "names", "ours", "parted", "patched", "table", "watched")
 
     def __init__(self, module: ModuleType, table: Table) -> None:
         self.module = module
@@ -81,32 +85,89 @@ class _Module:
         # Names that are one object with the dictionary's are found twice as fast.
         self.table = {sys.intern(name): function for name, function in table.items()}
         self.before = {name: names[name] for name in table}
-        # What stands in `names` unless somebody else has replaced it, too; and how that is seen.
-        self.read = operator.itemgetter(*self.table, *self.table)  # (twice, so that it is a tuple of one name, too)
-        self.values = self.read(names)
-        self.kind = self._class()
+        # Whether somebody may have written to `names` since we looked; the functions that are his own; all others.
+        self.is_changed = False
+        self.patched: frozenset[str] = frozenset()
+        self.ours = self.table
+        self.watched = self._class_between()
+        self.kind = self._class_while_it_runs()
         self.parted = self._class_of_threads()
+
+    def take_over(self) -> None:
+        """Let the module hand the stand-ins out."""
+        kind = type(self.module)
+        if self.is_changed or kind is not self.watched:
+            self._look()
+        if self.patched or kind not in (self.watched, ModuleType):
+            # Some functions are not NumPy's, or somebody else has given the module a class of his own.
+            self.replace()
+        else:
+            _set(self.module, "__class__", self.parted if _compiling else self.kind)
 
     def replace(self) -> None:
         """Replace the functions in the module itself."""
-        names = self.names
-        before = self.before if self.read(names) == self.values else {name: names[name] for name in self.table}
         # Noted before it is done: an interrupt in between restores what is there anyway.
-        _replaced.append((names, before))
-        names.update(self.table)
+        _replaced.append((self.names, self.before, self.table))
+        self.names.update(self.ours)
 
     def settle(self) -> None:
         """`replace`, unless another thread has done so, or ended the last transform."""
         with _settling:
             if type(self.module) is self.kind:
                 self.replace()
-                _set(self.module, "__class__", ModuleType)
+                _set(self.module, "__class__", self.watched)
 
-    def _class(self) -> type[ModuleType]:
+    def _look(self) -> None:
+        """Find out which functions somebody has replaced by his own."""
+        self.is_changed = False
+        for name, stand_in in self.table.items():
+            if self.names.get(name) is stand_in:
+                self.names[name] = self.before[name]  # who patched it within a transform has restored it after that
+        mine = [name for name, original in self.before.items() if self.names.get(name) is not original]
+        self.patched = frozenset(mine)
+        self.ours = {name: function for name, function in self.table.items() if name not in self.patched}
+
+    def _written(self, name: str, value: Any) -> Any:
+        """What to write for the value, where somebody puts a function back that he has found there."""
+        self.is_changed = True
+        stand_in = self.table.get(name)
+        if stand_in is not None:
+            if _is_on and value is self.before[name]:
+                return stand_in
+            if not _is_on and value is stand_in:
+                return self.before[name]
+        return value
+
+    def _class_between(self) -> type[ModuleType]:
+        """The class of the module after a transform: all it does is to note what is written."""
+
+        class Module(ModuleType):
+            @property  # type: ignore[misc]
+            def __dict__(module) -> dict[str, Any]:  # type: ignore[override]
+                self.is_changed = True  # who looks into it may write to it
+                return self.names
+
+            def __setattr__(module, name: str, value: Any) -> None:
+                _set(module, name, value if name == "__class__" else self._written(name, value))
+
+            def __delattr__(module, name: str) -> None:
+                self.is_changed = True
+                ModuleType.__delattr__(module, name)
+
+            def __reduce__(module) -> Any:
+                return importlib.import_module, (module.__name__,)
+
+        Module.__name__ = Module.__qualname__ = ModuleType.__name__
+        return Module
+
+    def _class_while_it_runs(self) -> type[ModuleType]:
+        """The class of the module while a transform runs, which hands the stand-ins out."""
+
         class Module(ModuleType):
             @property  # type: ignore[misc]
             def __dict__(module) -> dict[str, Any]:  # type: ignore[override]
                 self.settle()
+                self.is_changed = True
                 return self.names
 
             def __setattr__(module, name: str, value: Any) -> None:
@@ -133,12 +194,15 @@ class _Module:
         class Module(ModuleType):
             @property  # type: ignore[misc]
             def __dict__(module) -> dict[str, Any]:  # type: ignore[override]
-                return names if get_ident() in _compiling else names | table
+                self.is_changed = True
+                return names if get_ident() in _compiling else names | self.ours
 
             def __setattr__(module, name: str, value: Any) -> None:
+                self.is_changed = True
                 names[name] = value
 
             def __delattr__(module, name: str) -> None:
+                self.is_changed = True
                 del names[name]
 
             def __reduce__(module) -> Any:
@@ -264,16 +328,15 @@ def install() -> None:
             except KeyError:
                 unchanged = False
             if unchanged:
-                _replaced.append((own.names, own.before))
+                _replaced.append((own.names, own.before, own.table))
                 own.names.update(own.table)
             else:
                 _replace_names(own.names, tuple(own.before))
         for switch in _modules:
-            if type(switch.module) is ModuleType:
+            if type(switch.module) is switch.watched and not (switch.is_changed or switch.patched):
                 _set(switch.module, "__class__", switch.parted if _compiling else switch.kind)
             else:
-                # Somebody else has given it a class of his own.
-                switch.replace()
+                switch.take_over()
     if not _is_numba_told and "numba.core.dispatcher" in sys.modules:
         let_numba_compile()
     # A growing tape is all alive: collections find nothing and cost as much as the program itself.
@@ -287,10 +350,12 @@ def uninstall() -> None:
     with _settling:
         for switch in _modules:
             if type(switch.module) in (switch.kind, switch.parted):
-                _set(switch.module, "__class__", ModuleType)
+                _set(switch.module, "__class__", switch.watched)
         while _replaced:
-            names, before = _replaced[-1]
-            names.update(before)
+            names, before, table = _replaced[-1]
+            for name, stand_in in table.items():
+                if names.get(name) is stand_in:  # what was put there meanwhile stays, as everywhere in Python
+                    names[name] = before[name]
             _replaced.pop()
     if _thresholds is not None:
         gc.set_threshold(*_thresholds)
@@ -353,8 +418,8 @@ def _part_threads() -> None:
     for switch in _modules:
         if type(switch.module) is switch.kind or _is_settled(switch):
             _set(switch.module, "__class__", switch.parted)
-    for names, before in reversed(_replaced):
-        _put_back.append((names, {name: names[name] for name in before}))
+    for names, before, _ in reversed(_replaced):
+        _put_back.append((names, {name: names[name] for name in before if name in names}))
         names.update(before)
 
 
@@ -362,16 +427,17 @@ def _join_threads() -> None:
     """Stand-ins for all threads, as before, unless the last transform has ended meanwhile."""
     for switch in _modules:
         if type(switch.module) is switch.parted:
-            _set(switch.module, "__class__", ModuleType if _is_settled(switch) else switch.kind)
+            _set(switch.module, "__class__", switch.watched if _is_settled(switch) else switch.kind)
     for names, table in reversed(_put_back):
-        if any(names is replaced for replaced, _ in _replaced):
+        if any(names is replaced for replaced, *_ in _replaced):
             names.update(table)
     _put_back.clear()
 
 
 def _is_settled(switch: _Module) -> bool:
     """Whether the stand-ins of a module have been put into it."""
-    return type(switch.module) in (ModuleType, switch.parted) and any(names is switch.names for names, _ in _replaced)
+    kinds = (switch.watched, switch.parted)
+    return type(switch.module) in kinds and any(names is switch.names for names, *_ in _replaced)
 
 
 # Where numba looks functions up by their names: as it compiles for `jit`, `vectorize`, `guvectorize`, `cfunc`, loads
@@ -444,7 +510,7 @@ def replace_in_globals(f: Any) -> None:
 def _replace_names(names: dict[str, Any], found: tuple[str, ...]) -> None:
     table = {name: STAND_INS[id(names[name])] for name in found if id(names.get(name)) in STAND_INS}
     if table:
-        _replaced.append((names, {name: names[name] for name in table}))
+        _replaced.append((names, {name: names[name] for name in table}, table))
         names.update(table)
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from retrograde.errors import MutationError
+from retrograde.originals import np
 from retrograde.trace.constant import constant_here
 from retrograde.trace.creation import array_of, contains_traced
 from retrograde.trace.handle import HANDLES, example_of

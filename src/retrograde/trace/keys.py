@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from numpy import ndarray
 
+from retrograde.originals import np
 from retrograde.trace.handle import MAPPED, is_traced, plain
 from retrograde.trace.undecided import decide
 

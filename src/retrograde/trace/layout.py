@@ -10,9 +10,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy import ndarray
 
+from retrograde.originals import np
 from retrograde.trace.handle import Traced, example_of
 from retrograde.trace.structure import plain_tree
 from retrograde.trace.views import shares_memory

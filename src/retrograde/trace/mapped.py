@@ -12,10 +12,10 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 from numpy import ndarray
 
 from retrograde.errors import BatchError
+from retrograde.originals import np
 from retrograde.trace import protocols, views
 from retrograde.trace.call import highest_level
 from retrograde.trace.handle import HANDLES, MAPPED, VIEWS, Traced, contents, make, plain

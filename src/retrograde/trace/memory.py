@@ -16,11 +16,11 @@ from sys import getrefcount
 from types import FrameType
 from typing import Any
 
-import numpy as np
 from numpy import ndarray
 from numpy.lib.array_utils import byte_bounds
 
 from retrograde.errors import MutationError, callers_frame, user_frame
+from retrograde.originals import np
 from retrograde.trace.handle import HANDLES, Traced
 from retrograde.trace.ops import HELD_AS_BASE
 

@@ -14,7 +14,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
+import numpy as np  # (that of the program: its np.array takes lists of traced values)
 from numpy import ndarray
 
 from retrograde.rules import find

@@ -12,10 +12,10 @@ from functools import cache
 from sys import getrefcount
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy import ndarray
 
 from retrograde.errors import PullbackError
+from retrograde.originals import np
 from retrograde.rules.products import along, has_nan, is_finite, over, unbroadcast
 from retrograde.rules.products import times as times_masked
 from retrograde.rules.table import Elementwise, Spendable

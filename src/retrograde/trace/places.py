@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import numpy as np
+from retrograde.originals import np
 
 Key = tuple[Any, ...]
 

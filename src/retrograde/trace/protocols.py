@@ -6,10 +6,10 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 from numpy import ndarray
 
 from retrograde.errors import MissingRuleError, UnsupportedArgumentError
+from retrograde.originals import np
 from retrograde.rules.table import RULES, WITH_KEYWORD, NoGradient, WithArguments
 from retrograde.trace.call import call, call_rule, dispatch
 from retrograde.trace.callers import calling_frame

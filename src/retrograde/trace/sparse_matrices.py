@@ -13,8 +13,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.dispatching import dispatched
 from retrograde.rules.points import call as point
 from retrograde.rules.points import complex_, real

@@ -8,8 +8,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
+from retrograde.originals import np
 from retrograde.rules.table import RULES, Elementwise
 from retrograde.trace.call import dispatch
 from retrograde.trace.creation import contains_traced

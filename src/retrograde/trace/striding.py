@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from retrograde.errors import BatchError, UnsupportedArgumentError
+from retrograde.originals import np
 from retrograde.trace.handle import HANDLES, MAPPED, Traced, plain
 from retrograde.trace.indexing import read_at
 from retrograde.trace.views import View, view_of

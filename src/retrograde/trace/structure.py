@@ -14,11 +14,11 @@ from sys import getrefcount
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-import numpy as np
 import optree
 from numpy import array, generic, memmap, ndarray
 
 from retrograde.errors import InputError, SeedError
+from retrograde.originals import np
 from retrograde.trace.handle import FLOAT64, HANDLES, Traced, is_traced, like_of, plain, shape_of
 from retrograde.trace.ops import has_own_memory
 

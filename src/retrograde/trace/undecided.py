@@ -15,9 +15,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-import numpy as np
-
 from retrograde.errors import ConversionError, is_ours
+from retrograde.originals import np
 from retrograde.trace.handle import HANDLES, make
 from retrograde.trace.level import VARYING, Level
 

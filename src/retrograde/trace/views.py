@@ -11,10 +11,10 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy import float64, ndarray
 
 from retrograde.errors import MutationError
+from retrograde.originals import np
 from retrograde.trace.constant import CONSTANT, released
 from retrograde.trace.handle import HANDLES, MAPPED, SIMPLE, VIEWS, Traced, like_of, make
 from retrograde.trace.level import Level

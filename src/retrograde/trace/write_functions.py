@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator
 from sys import getrefcount
 from typing import Any
 
-import numpy as np
-
 from retrograde.errors import BatchError, MutationError
+from retrograde.originals import np
 from retrograde.rules.numpy_indexing import may_repeat, scatter, take_body
 from retrograde.trace.call import dispatch
 from retrograde.trace.callers import Statement, frame_of_user, statement_of

@@ -15,10 +15,10 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy import float64, ndarray
 
 from retrograde.errors import MutationError
+from retrograde.originals import np
 from retrograde.rules.numpy_indexing import add_at, may_repeat, scatter
 from retrograde.trace.constant import CONSTANT, constant, released
 from retrograde.trace.handle import (

@@ -7,12 +7,11 @@ import re
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from retrograde.batch.arguments import array, named
 from retrograde.batch.arguments import call as call_named
 from retrograde.batch.table import by_body, mapped
 from retrograde.errors import BatchError, UnsupportedArgumentError
+from retrograde.originals import np
 from retrograde.rules.contractions import constant
 from retrograde.rules.numpy_transcendental import sech_square_of_any
 from retrograde.rules.products import everything

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from retrograde.batch.arguments import array, behind
 from retrograde.batch.keys import arranged, entries_of, is_place, raw_key, raw_read, target_of
 from retrograde.batch.layout import spread
 from retrograde.batch.table import by_body, mapped
 from retrograde.errors import BatchError
+from retrograde.originals import np
 from retrograde.rules.numpy_indexing import getitem, over_rows, placed, scatter, take_body
 from retrograde.rules.numpy_sets import picked
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from retrograde.batch.arguments import array, behind
 from retrograde.batch.table import by_body, mapped
+from retrograde.originals import np
 from retrograde.trace.creation import stacked
 
 

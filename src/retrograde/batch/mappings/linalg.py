@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from retrograde.batch.arguments import array, behind
 from retrograde.batch.table import by_body, mapped
+from retrograde.originals import np
 from retrograde.rules.numpy_spectral import svd
 
 

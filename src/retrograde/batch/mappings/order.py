@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from retrograde.batch.arguments import array
 from retrograde.batch.table import by_body, mapped, refused
 from retrograde.errors import BatchError
+from retrograde.originals import np
 
 _SIZES = "how many there are depends on the values, and differs between the examples"
 

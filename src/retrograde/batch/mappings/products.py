@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from retrograde.batch.arguments import array
 from retrograde.batch.table import by_body, mapped
+from retrograde.originals import np
 from retrograde.trace.sparse_matrices import by_columns, by_rows
 
 

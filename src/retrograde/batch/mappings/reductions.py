@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from retrograde.batch.arguments import array, behind, call, named
 from retrograde.batch.table import by_body, looped, mapped
+from retrograde.originals import np
 from retrograde.rules.numpy_polynomials import characteristic
 from retrograde.rules.numpy_shares import shares
 

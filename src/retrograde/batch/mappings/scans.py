@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from retrograde.batch.arguments import array, behind, call, named
 from retrograde.batch.table import by_body, mapped
+from retrograde.originals import np
 from retrograde.rules.numpy_differences import steps, steps_back
 
 

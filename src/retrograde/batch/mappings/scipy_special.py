@@ -5,11 +5,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import numpy as np
-
 from retrograde.batch.arguments import array, behind
 from retrograde.batch.mappings.elementwise import elementwise
 from retrograde.batch.table import Mapping, mapped
+from retrograde.originals import np
 from retrograde.rules import load_scipy
 from retrograde.rules.scipy_special_dispatch import named
 from retrograde.rules.scipy_special_elliptic import carlson

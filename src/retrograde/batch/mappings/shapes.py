@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from retrograde.batch.arguments import array, behind
 from retrograde.batch.table import by_body, mapped
+from retrograde.originals import np
 from retrograde.rules.numpy_shape import fold_windows
 from retrograde.trace.handle import contents
 
