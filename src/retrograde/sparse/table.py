@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from numpy import take  # (ours is a stand-in, see trace/stand_ins.py)
 from numpy.lib.stride_tricks import sliding_window_view
 
 from retrograde.originals import np
@@ -35,7 +36,7 @@ EXACT: dict[Any, Family] = {
     **dict.fromkeys((np.broadcast_to, np.repeat, np.tile, np.resize, sliding_window_view), of.moved),
     **dict.fromkeys((np.concatenate, np.stack, np.hstack, np.vstack, np.dstack, np.column_stack, stacked), of.moved),
     **dict.fromkeys((np.array_split, np.split, np.hsplit, np.vsplit, np.dsplit, np.unstack), of.moved),
-    **dict.fromkeys((getitem, placed, np.take, np.take_along_axis), of.moved),
+    **dict.fromkeys((getitem, placed, take, np.take_along_axis), of.moved),
     **dict.fromkeys((np.tril, np.triu, np.diag, np.diagflat, np.diagonal), of.moved),
     **dict.fromkeys((np.fft.fftshift, np.fft.ifftshift), of.moved),
     **dict.fromkeys((np.where, np.choose), of.chosen),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from numpy import take  # (ours is a stand-in, see trace/stand_ins.py)
+
 from retrograde.batch.arguments import array, behind
 from retrograde.batch.keys import arranged, entries_of, is_place, raw_key, raw_read, target_of
 from retrograde.batch.layout import spread
@@ -134,7 +136,7 @@ def _batched_key(level: Any, entries: tuple[Any, ...], shape: tuple[int, ...], i
 # --- NumPy's gathers -------------------------------------------------------------------------------------------------
 
 
-@by_body(np.take)
+@by_body(take)
 def _take(
     function: Any, level: Any, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise"
 ) -> Any:
