@@ -79,3 +79,24 @@ def test_all_that_numba_compiles_is_compiled_inside_of_a_transform_as_outside():
     assert done.stdout.split() == [*"1.0 1.0 7.0 2.0 2.0".split(), f"{neighbours:.6f}", f"{13 + neighbours:.6f}"], (
         done.stderr
     )
+
+
+def test_the_first_function_that_is_compiled_at_all_may_be_compiled_inside_of_a_transform(tmp_path):
+    """numba loads the half of itself then, and looks NumPy's functions up as it does."""
+    file = tmp_path / "first.py"
+    code = """
+        import numpy as np
+        from retrograde import compile, hessian, jvp
+
+        @compile(cache=False)
+        def either(x, w):
+            if x[0] > 0:
+                return x
+            return w
+
+        x, w = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+        print(jvp(lambda x: either(x, w), (x,), (w,))[1], hessian(lambda x: np.sum(either(x, w) ** 2), x).tolist())
+    """
+    file.write_text(textwrap.dedent(code))
+    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "[3. 4.] [[2.0, 0.0], [0.0, 2.0]]", done.stderr

@@ -194,11 +194,10 @@ def primal_dispatcher(function: types.FunctionType, settings: Settings, key: str
 
 def compile_checked(dispatcher: Any, check: Callable[[], None]) -> None:
     """Let a dispatcher call `check` before it compiles for arguments of new types, whoever calls it."""
-    compile_unchecked = dispatcher.compile
 
     def compile_after_check(signature: Any) -> Any:
         check()
-        return compile_unchecked(signature)
+        return type(dispatcher).compile(dispatcher, signature)  # as it is then: see let_numba_compile
 
     dispatcher.compile = compile_after_check
 
