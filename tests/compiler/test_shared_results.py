@@ -215,3 +215,74 @@ def _slice(n, rng):
     start, stop = sorted(rng.integers(0, n + 1, 2))
     step = int(rng.choice([1, 1, 2, -1]))
     return slice(start, stop, step) if step > 0 else slice(None, None, step)
+
+
+def test_a_part_of_one_of_two_arguments_that_overlap_is_a_part_of_that_one():
+    def parts(a, b):
+        return b[::3], b, a[0:1]
+
+    compiled = rg.compile(parts, cache=False)
+
+    def loss(g):
+        def f(x):
+            z = x * 1.0
+            p, q, r = g(z[1:], z)
+            z[1] = x[2] * 5
+            return np.sum(p**2) + np.sum(q**3) + r[0]
+
+        return f
+
+    for transform in (
+        lambda f: rg.gradient(f, X[0]),
+        lambda f: rg.jvp(f, (X[0],), (X[1],)),
+        lambda f: rg.vmap(rg.grad(f))(X),
+        lambda f: rg.gradient(lambda x: f(x[:6]), np.append(X[0], 1.0)),
+    ):
+        for a, b in zip(_flat(transform(loss(parts))), _flat(transform(loss(compiled))), strict=True):
+            np.testing.assert_allclose(a, b)
+    # The same array of the caller's, twice: it is the second argument that is given back.
+    first, second = rg.gradient(lambda a, b: np.sum(compiled(a, b)[1] ** 2), X[0], X[0])
+    assert first is None
+    np.testing.assert_allclose(second, 2 * X[0])
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda z, s: z.__setitem__(0, s),
+        lambda z, s: z.fill(s),
+        lambda z, s: np.add(z, s, out=z),
+        lambda z, s: np.put(z, [0, 2], s),
+        lambda z, s: z.__iadd__(s),
+    ],
+)
+def test_what_depends_on_nothing_can_be_written_into(write):
+    def blank(x):
+        return np.zeros(3), np.sum(x)
+
+    def loss(g):
+        def f(x):
+            z, s = g(x)
+            write(z, s**2)
+            return np.sum(z * np.arange(1.0, 4.0))
+
+        return f
+
+    compiled = rg.compile(blank, cache=False)
+    for transform in (lambda f: rg.gradient(f, X[0]), lambda f: rg.jvp(f, (X[0],), (X[1],)), lambda f: rg.vmap(f)(X)):
+        for a, b in zip(_flat(transform(loss(blank))), _flat(transform(loss(compiled))), strict=True):
+            np.testing.assert_allclose(a, b)
+
+
+def test_integers_made_inside_of_a_batch_are_data():
+    def picked(k, x):
+        return k[1:], x * 2.0
+
+    compiled = rg.compile(picked, cache=False)
+
+    def f(x):
+        later, y = compiled(np.arange(6), x)
+        return np.sum(y[1:] * later)
+
+    np.testing.assert_allclose(rg.vmap(f)(X), [f(x) for x in X])
+    np.testing.assert_allclose(rg.jacobian(f, X[0], mode="forward"), [0, 2, 4, 6, 8, 10])

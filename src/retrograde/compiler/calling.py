@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from numpy import array  # NumPy's own, whatever transform is running
+from numpy import array, ndarray  # NumPy's own, whatever transform is running
 
 from retrograde.compiler.arguments import leaves_of, replaced
 from retrograde.compiler.at_once import at_once
@@ -19,6 +19,7 @@ from retrograde.compiler.types import Type
 from retrograde.compiler.variant import Which
 from retrograde.errors import BatchError, InputError, MutationError
 from retrograde.trace.call import highest_level
+from retrograde.trace.constant import CONSTANT, constant_here
 from retrograde.trace.handle import HANDLES, is_traced, plain
 from retrograde.trace.running import integers_are_data, is_integer
 
@@ -41,7 +42,7 @@ def call_traced(
         if i not in of.finals and is_traced(leaves[i]):
             leaves[i] = plain(leaves[i])
     for name, leaf in zip(of.params, leaves, strict=True):
-        if is_traced(leaf) and not leaf.level.maps and is_integer(plain(leaf)):
+        if is_traced(leaf) and leaf.level is not CONSTANT and not leaf.level.maps and is_integer(plain(leaf)):
             raise InputError(*integers_are_data(of.source.name, name, plain(leaf)))
     x = [leaf if i in of.inputs else plain(leaf) for i, leaf in enumerate(leaves)]
     where = _places(of, arguments, leaves, itself)
@@ -97,6 +98,8 @@ def _without_idle_levels(of: Specialisation, leaves: Leaves, values: Leaves) -> 
             depth = -1 if level is None else level.depth
             while type(value) in HANDLES and not value.level.maps and value.level.depth > depth:
                 value = value.primal
+            if role[0] == "y" and type(value) is ndarray:
+                value = constant_here(value)  # it has been made inside of the function that is differentiated
         made.append(value)
     return made
 

@@ -234,9 +234,11 @@ class Compiled(Native):
         if self._own_code is None:
             outside, fingerprint = self._outside()
             key = fingerprint.key if fingerprint is not None else None
-            self._own_code = primal_dispatcher(self._function, self._settings, key, outside)
+            with originals():  # numba looks at its own tables when it is first used
+                self._own_code = primal_dispatcher(self._function, self._settings, key, outside)
         if specialisation is not None:
-            teach(specialisation.reached())
+            with originals():
+                teach(specialisation.reached())
         return self._own_code
 
     def _outside(self) -> tuple[Outside, Fingerprint | None]:

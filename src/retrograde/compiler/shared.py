@@ -82,7 +82,7 @@ def places(
     """
     common: Places | None = None
     for values in _examples([plain(x) for x in leaves]):
-        given = [_dense(x, i in written) if isinstance(x, ndarray) else x for i, x in enumerate(values)]
+        given = [_by_itself(i, values, i in written) for i in range(len(values))]
         found = _found(run(given), given, sorted(asked))
         common = found if common is None else {j: where for j, where in common.items() if found.get(j) == where}
     return common or {}
@@ -99,11 +99,17 @@ def _examples(values: list[Any]) -> Iterator[list[Any]]:
         yield from _examples([plain(x[n]) if is_held else x for x, is_held in zip(values, held, strict=True)])
 
 
-def _dense(x: Any, is_written: bool) -> Any:
-    """An array without gaps in its memory, that the function may write into."""
+def _by_itself(i: int, values: Sequence[Any], is_written: bool) -> Any:
+    """Value `i`; of an array one without gaps, in memory of no other value's, that the function may write into."""
+    x = values[i]
+    if not isinstance(x, ndarray):
+        return x
     if not (x.flags.c_contiguous or x.flags.f_contiguous):
         return ascontiguousarray(x)
-    return array(x, order="K") if is_written or not x.flags.writeable else x
+    others = (y for j, y in enumerate(values) if j != i and isinstance(y, ndarray))
+    if is_written or not x.flags.writeable or any(may_share_memory(x, y) for y in others):
+        return array(x, order="K")
+    return x
 
 
 def _found(results: Sequence[Any], leaves: Sequence[Any], asked: Sequence[int]) -> Places:
