@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import retrograde as rg
-from retrograde.compiler.shared import _place, part
+from retrograde.compiler.shared import part, place_in
 
 X = np.random.default_rng(0).uniform(1, 2, (3, 6))
 W = np.random.default_rng(1).uniform(1, 2, (3, 6))
@@ -169,7 +169,7 @@ def test_what_numba_cannot_compile_gives_views_too():
 def test_a_part_that_slices_cannot_give_is_refused():
     row = np.arange(10.0)
     windows = np.lib.stride_tricks.as_strided(row, (4, 3), (8, 8))
-    place = _place(windows, row.__array_interface__["data"][0], row.dtype, row.shape, "C")
+    place = place_in(row.__array_interface__["data"][0], row.dtype, row.shape, (1,), windows)
     with pytest.raises(rg.ConversionError, match="a part of an argument of shape"):
         part(row, place)
 
@@ -180,13 +180,16 @@ def test_any_view_made_of_slices_and_shapes_is_made_again():
         shape = tuple(rng.integers(1, 5, rng.integers(1, 4)))
         x = np.arange(np.prod(shape), dtype=rng.choice([float, complex])).reshape(shape)
         x = np.array(x, order=rng.choice(["C", "F"]))
+        if rng.integers(2):
+            x = np.repeat(x, 2, 0)[::-2]  # with gaps, backwards
+            x = np.repeat(x, 3, -1)[..., ::3]
         y = x
         for _ in range(rng.integers(0, 5)):
             y = _looked_into(y, rng)
-        if y.size == 0 or not isinstance(y, np.ndarray):
+        if y.size == 0 or not np.may_share_memory(x, y):
             continue
-        order = "C" if x.flags.c_contiguous else "F"
-        place = _place(y, x.__array_interface__["data"][0], x.dtype, x.shape, order)
+        sizes = tuple(0 if n == 1 else s // x.itemsize for n, s in zip(x.shape, x.strides, strict=True))
+        place = place_in(x.__array_interface__["data"][0], x.dtype, x.shape, sizes, y)
         again = part(x, place)
         assert again.shape == y.shape
         np.testing.assert_array_equal(again, y)
@@ -286,3 +289,61 @@ def test_integers_made_inside_of_a_batch_are_data():
 
     np.testing.assert_allclose(rg.vmap(f)(X), [f(x) for x in X])
     np.testing.assert_allclose(rg.jacobian(f, X[0], mode="forward"), [0, 2, 4, 6, 8, 10])
+
+
+def test_what_numpy_copies_of_an_argument_with_gaps_is_a_copy():
+    def flat(a):
+        return a.ravel()
+
+    def dense(a, b):
+        return np.ascontiguousarray(a), b[1:]
+
+    def loss(g):
+        def f(x):
+            around = np.copy(x)
+            r = g(around[::2], around) if g in (dense, of_dense) else (g(around[::2]), around[1:])
+            r[0][...] = r[0] * 3.0
+            r[1][0] = x[0]
+            return np.sum(around**2) + np.sum(r[0])
+
+        return f
+
+    of_dense = rg.compile(dense, cache=False)
+    for g, compiled in ((flat, rg.compile(flat, cache=False)), (dense, of_dense)):
+        for transform in (
+            lambda f: rg.withgradient(f, X[0]),
+            lambda f: rg.jvp(f, (X[0],), (X[1],)),
+            lambda f: rg.vmap(rg.grad(f))(X),
+        ):
+            for a, b in zip(_flat(tuple(transform(loss(g)))), _flat(tuple(transform(loss(compiled)))), strict=True):
+                np.testing.assert_allclose(a, b)
+
+
+def test_results_that_share_memory_at_places_of_each_example_are_copies():
+    def window(a, k):
+        y = a * 2.0
+        return y, y[k : k + 2]
+
+    compiled = rg.compile(window, cache=False)
+    k = np.array([0, 2, 1])
+
+    def f(x, k):
+        y, part = compiled(x, k)
+        return np.sum(y**2) + np.sum(part)
+
+    np.testing.assert_allclose(rg.vmap(f)(X, k), [f(x, n) for x, n in zip(X, k, strict=True)])
+    gradients = rg.vmap(rg.grad(f))(X, k)
+    np.testing.assert_allclose(
+        gradients, [rg.gradient(lambda x, n=n: f(x, int(n)), x)[0] for x, n in zip(X, k, strict=True)]
+    )
+
+
+def test_a_shape_that_numba_does_not_give_an_array_with_gaps_is_that_of_the_compilers_own_program():
+    def turned(a):
+        return a.T.reshape(-1), a * 2.0
+
+    compiled = rg.compile(turned, cache=False)
+    a = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(compiled(a)[0], turned(a)[0])
+    f = lambda a: np.sum(compiled(a)[0] * np.arange(6.0))
+    np.testing.assert_array_equal(rg.gradient(f, a)[0], np.arange(6.0).reshape(3, 2).T)

@@ -20,7 +20,7 @@ from retrograde.compiler.variant import Which
 from retrograde.errors import BatchError, InputError, MutationError
 from retrograde.trace.call import highest_level
 from retrograde.trace.constant import CONSTANT, constant_here
-from retrograde.trace.handle import HANDLES, is_traced, plain
+from retrograde.trace.handle import HANDLES, example_of, is_traced, plain
 from retrograde.trace.running import integers_are_data, is_integer
 
 if TYPE_CHECKING:
@@ -76,13 +76,18 @@ def _places(of: Specialisation, arguments: dict[str, Any], leaves: Leaves, itsel
     def run(plains: Leaves) -> Leaves:
         return list(leaves_of(itself(by_argument(of, arguments, plains)), of.structure))
 
-    asked = of.shared.results - of.shared.arguments.keys()
+    asked = of.shared.results - _unchanged(of, leaves).keys()
     return places(run, leaves, of.written, asked) if asked else {}
+
+
+def _unchanged(of: Specialisation, leaves: Leaves) -> dict[int, int]:
+    """The results that are arguments on every path: without gaps, which `x.ravel()` and the like would copy."""
+    return {j: i for j, i in of.shared.arguments.items() if example_of(leaves[i]).flags.c_contiguous}
 
 
 def _given_back(of: Specialisation, where: Places, leaves: Leaves, results: dict[int, Any]) -> Any:
     """The result, in which what shares memory is what it is in NumPy."""
-    results |= {j: leaves[i] for j, i in of.shared.arguments.items()}
+    results |= {j: leaves[i] for j, i in _unchanged(of, leaves).items()}
     results |= views(where, leaves, results)
     return structured(of.structure, iter([results[j] for j in range(len(of.result_types))]))
 

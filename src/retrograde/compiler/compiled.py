@@ -126,6 +126,10 @@ class Compiled(Native):
                 return (self._primal(of)(*map(_unboxed, args)),)
             except CompilationError:
                 of.is_beyond_numba = True
+            except NotImplementedError as error:
+                # An array with gaps in another shape, which NumPy copies. Nothing has been written yet.
+                if str(error) != "incompatible shape for array" or of.written:
+                    raise
         return None
 
     def _itself(self, of: Specialisation, names: list[str], args: list[Any]) -> Any:

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 from numpy import (  # NumPy's own, whatever transform is running
     arange,
     array,
-    ascontiguousarray,
     broadcast_to,
     concatenate,
+    empty,
     may_share_memory,
     ndarray,
     ravel,
+    uint8,
     zeros,
 )
 from numpy.lib.array_utils import byte_bounds
@@ -32,38 +33,31 @@ from retrograde.trace.handle import plain
 
 
 class Place(NamedTuple):
-    """Where an array lies in memory whose elements are dense.
+    """Where an array lies in the memory of another one; strides are in elements of that, and 0 for axes of length 1.
 
     Attributes:
         field: "real" or "imag", if it lies in these of complex numbers.
-        whole: the shape of the array that has the memory.
-        order: the order of its elements there, C or F.
-        start: the number of the element that is our first.
-        shape, strides: our own, the strides in numbers of elements.
+        whole, sizes: the shape and the strides of the array that has the memory.
+        start: how many elements its first is in front of ours.
+        shape, strides: our own.
     """
 
     field: str
     whole: tuple[int, ...]
-    order: str
+    sizes: tuple[int, ...]
     start: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
 
     @property
     def is_whole(self) -> bool:
-        return self.start == 0 and self.shape == self.whole and self.strides == _strides(self.whole, self.order)
+        return (self.start, self.shape, self.strides) == (0, self.whole, self.sizes)
 
 
 Owner = tuple[str, Any]
 """("x", i) for the leaf i of the arguments, ("y", numbers) for memory that some results have in common."""
 
 Places = dict[int, tuple[Owner, Place]]
-
-
-def _strides(shape: tuple[int, ...], order: str) -> tuple[int, ...]:
-    """Those of a dense array, 0 for axes of length 1."""
-    sizes = [prod(shape[axis + 1 :] if order == "C" else shape[:axis]) for axis in range(len(shape))]
-    return tuple(0 if n == 1 else size for n, size in zip(shape, sizes, strict=True))
 
 
 # --- found -----------------------------------------------------------------------------------------------------------
@@ -85,7 +79,11 @@ def places(
         given = [_by_itself(i, values, i in written) for i in range(len(values))]
         found = _found(run(given), given, sorted(asked))
         common = found if common is None else {j: where for j, where in common.items() if found.get(j) == where}
-    return common or {}
+    found = common or {}
+    # Of results that share memory with each other all are copies, if one is at different places.
+    return {
+        j: (owner, place) for j, (owner, place) in found.items() if owner[0] == "x" or found.keys() >= set(owner[1])
+    }
 
 
 def _examples(values: list[Any]) -> Iterator[list[Any]]:
@@ -100,16 +98,20 @@ def _examples(values: list[Any]) -> Iterator[list[Any]]:
 
 
 def _by_itself(i: int, values: Sequence[Any], is_written: bool) -> Any:
-    """Value `i`; of an array one without gaps, in memory of no other value's, that the function may write into."""
+    """Value `i`; of an array one with the same gaps in memory of its own, that the function may write into."""
     x = values[i]
     if not isinstance(x, ndarray):
         return x
-    if not (x.flags.c_contiguous or x.flags.f_contiguous):
-        return ascontiguousarray(x)
     others = (y for j, y in enumerate(values) if j != i and isinstance(y, ndarray))
-    if is_written or not x.flags.writeable or any(may_share_memory(x, y) for y in others):
+    if not is_written and x.flags.writeable and not any(may_share_memory(x, y) for y in others):
+        return x
+    repeats = any(s == 0 and n > 1 for n, s in zip(x.shape, x.strides, strict=True))
+    if x.flags.c_contiguous or x.flags.f_contiguous or repeats:
         return array(x, order="K")
-    return x
+    low, high = byte_bounds(x)
+    new = ndarray(x.shape, x.dtype, empty(high - low, uint8), _address(x) - low, x.strides)
+    new[...] = x
+    return new
 
 
 def _found(results: Sequence[Any], leaves: Sequence[Any], asked: Sequence[int]) -> Places:
@@ -121,8 +123,7 @@ def _found(results: Sequence[Any], leaves: Sequence[Any], asked: Sequence[int]) 
             rest.append(j)
         else:
             x = leaves[owner]
-            order = "C" if x.flags.c_contiguous else "F"
-            found[j] = ("x", owner), _place(results[j], _address(x), x.dtype, x.shape, order)
+            found[j] = ("x", owner), place_in(_address(x), x.dtype, x.shape, _strides(x, x.itemsize), results[j])
     while rest:
         group = _meeting(results, rest)
         rest = [j for j in rest if j not in group]
@@ -154,15 +155,19 @@ def _in_common(results: Sequence[Any], group: list[int]) -> Places:
     bounds = [byte_bounds(results[j]) for j in group]
     low = min(low for low, _ in bounds)
     count = (max(high for _, high in bounds) - low) // dtype.itemsize
-    return {j: (("y", tuple(group)), _place(results[j], low, dtype, (count,), "C")) for j in group}
+    return {j: (("y", tuple(group)), place_in(low, dtype, (count,), (1,), results[j])) for j in group}
 
 
-def _place(y: Any, low: int, dtype: Any, whole: tuple[int, ...], order: str) -> Place:
-    """Where `y` lies in dense memory from `low` on, whose elements may be complex where `y` is real."""
-    start, within = divmod(_address(y) - low, dtype.itemsize)
+def place_in(first: int, dtype: Any, whole: tuple[int, ...], sizes: tuple[int, ...], y: Any) -> Place:
+    """Where `y` lies in an array whose first element is at some address, and may be complex where `y` is real."""
+    start, within = divmod(_address(y) - first, dtype.itemsize)
     field = "" if y.dtype == dtype else "imag" if within else "real"
-    strides = tuple(0 if n == 1 else s // dtype.itemsize for n, s in zip(y.shape, y.strides, strict=True))
-    return Place(field, whole, order, start, y.shape, strides)
+    return Place(field, whole, sizes, start, y.shape, _strides(y, dtype.itemsize))
+
+
+def _strides(x: Any, itemsize: int) -> tuple[int, ...]:
+    """In numbers of elements, 0 for axes of length 1."""
+    return tuple(0 if n == 1 else s // itemsize for n, s in zip(x.shape, x.strides, strict=True))
 
 
 def _address(x: Any) -> int:
@@ -220,17 +225,24 @@ def part(x: Any, place: Place) -> Any:
 
 def _by_axes(x: Any, place: Place) -> Any:
     """A part of which each axis goes along one of `x`; None where it is none."""
-    sizes = _strides(place.whole, place.order)
+    sizes = place.sizes
+    # The first element of x in its memory is the last along axes that go backwards.
+    rest = place.start - sum((n - 1) * size for n, size in zip(place.whole, sizes, strict=True) if size < 0)
     key: list[Any] = [0] * len(sizes)
-    rest = place.start
-    for axis in sorted(range(len(sizes)), key=lambda axis: -sizes[axis]):
+    for axis in sorted(range(len(sizes)), key=lambda axis: -abs(sizes[axis])):
         if sizes[axis]:
-            key[axis], rest = divmod(rest, sizes[axis])
+            key[axis], rest = divmod(rest, abs(sizes[axis]))
+            key[axis] = key[axis] if sizes[axis] > 0 else place.whole[axis] - 1 - key[axis]
+    if rest or any(not 0 <= k < n for k, n in zip(key, place.whole, strict=True)):
+        return None
     axes: list[int] = []
     for n, stride in zip(place.shape, place.strides, strict=True):
         if stride == 0:
             continue
-        axis = max((a for a in range(len(sizes)) if 0 < sizes[a] <= abs(stride)), key=lambda a: sizes[a])
+        along = [a for a in range(len(sizes)) if 0 < abs(sizes[a]) <= abs(stride)]
+        if not along:
+            return None
+        axis = max(along, key=lambda a: abs(sizes[a]))
         step, other = divmod(stride, sizes[axis])
         last = -1 if axis in axes or other else key[axis] + (n - 1) * step
         if not 0 <= last < place.whole[axis]:
@@ -239,25 +251,31 @@ def _by_axes(x: Any, place: Place) -> Any:
         key[axis] = slice(key[axis], None if end < 0 else end, step)
         axes.append(axis)
     if not axes:
-        return None
+        return x[(*key[:-1], slice(key[-1], key[-1] + 1))].reshape(place.shape)
     return _arranged(x[tuple(key)], [sorted(axes).index(axis) for axis in axes], place)
 
 
 def _by_rows(x: Any, place: Place) -> Any:
-    """Any other part, of the elements in one row as they lie in memory."""
-    row = (x if place.order == "C" else x.T).reshape(-1)
+    """Any other part of an array without gaps, of its elements in one row as they lie in memory."""
+    order = "C" if place.sizes == _dense(place.whole) else "F" if place.sizes[::-1] == _dense(place.whole[::-1]) else ""
+    if not order:
+        raise _beyond_slices(place.whole)
+    row = (x if order == "C" else x.T).reshape(-1)
     axes = [(n, s) for n, s in zip(place.shape, place.strides, strict=True) if s]
     start = place.start + sum((n - 1) * s for n, s in axes if s < 0)
-    order = sorted(range(len(axes)), key=lambda axis: -abs(axes[axis][1]))
-    y = _rows(row, place.whole, start, [(axes[axis][0], abs(axes[axis][1])) for axis in order])
-    y = y[tuple(slice(None, None, -1 if axes[axis][1] < 0 else 1) for axis in order)] if axes else y
-    return _arranged(y, [order.index(axis) for axis in range(len(axes))], place)
+    falling = sorted(range(len(axes)), key=lambda axis: -abs(axes[axis][1]))
+    y = _rows(row, place.whole, start, [(axes[axis][0], abs(axes[axis][1])) for axis in falling])
+    y = y[tuple(slice(None, None, -1 if axes[axis][1] < 0 else 1) for axis in falling)]
+    return _arranged(y, [falling.index(axis) for axis in range(len(axes))], place)
+
+
+def _dense(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of an array in C order without gaps."""
+    return tuple(0 if n == 1 else prod(shape[axis + 1 :]) for axis, n in enumerate(shape))
 
 
 def _rows(x: Any, whole: tuple[int, ...], start: int, axes: list[tuple[int, int]]) -> Any:
     """Of the last axis of `x` the elements from `start` on, along axes of some lengths and falling strides."""
-    if not axes:
-        return x[..., start : start + 1].reshape(x.shape[:-1])
     (n, stride), *inner = axes
     if not inner:
         return x[..., start : start + (n - 1) * stride + 1 : stride]
@@ -269,7 +287,11 @@ def _rows(x: Any, whole: tuple[int, ...], start: int, axes: list[tuple[int, int]
             count = (n - 1) * (stride // length) + 1
             rows = x[..., start - before : start - before + count * length].reshape(*x.shape[:-1], count, length)
             return _rows(rows[..., :: stride // length, :], whole, before, inner)
-    raise ConversionError(
+    raise _beyond_slices(whole)
+
+
+def _beyond_slices(whole: tuple[int, ...]) -> ConversionError:
+    return ConversionError(
         f"a result of a compiled function is a part of an argument of shape {whole} that slices and shapes cannot give",
         "a copy of the part as the result",
     )
