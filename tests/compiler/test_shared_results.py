@@ -347,3 +347,60 @@ def test_a_shape_that_numba_does_not_give_an_array_with_gaps_is_that_of_the_comp
     np.testing.assert_array_equal(compiled(a)[0], turned(a)[0])
     f = lambda a: np.sum(compiled(a)[0] * np.arange(6.0))
     np.testing.assert_array_equal(rg.gradient(f, a)[0], np.arange(6.0).reshape(3, 2).T)
+
+
+def test_fresh_complex_numbers_and_their_parts_share_memory():
+    def parts(z):
+        o = z * (2 + 1j)
+        return o.imag, o, o.real[1:]
+
+    compiled = rg.compile(parts, cache=False)
+
+    def loss(g):
+        def f(x):
+            im, o, re = g(x * (1 - 1j))
+            o[1] = x[0] * 3j
+            im[0] = x[2]
+            return np.sum(im**3) + np.sum(np.abs(o) ** 2) + np.sum(re**2)
+
+        return f
+
+    x = np.array([0.5, 1.5, -1.0])
+    for transform in (lambda f: rg.gradient(f, x), lambda f: rg.jvp(f, (x,), (x,)), lambda f: rg.vmap(f)(X[:, :3])):
+        for a, b in zip(_flat(transform(loss(parts))), _flat(transform(loss(compiled))), strict=True):
+            np.testing.assert_allclose(a, b)
+
+
+@pytest.mark.parametrize("writes_first", [True, False])
+def test_what_was_written_before_an_exception_is_not_lost_in_silence(writes_first):
+    def checked(x, out):
+        if writes_first:
+            out[0] = x[0] * 2.0
+        if x[0] > 0.0:
+            raise ValueError("stop")
+        out[1] = x[1]
+
+    compiled = rg.compile(checked, cache=False)
+
+    def f(x):
+        out = np.ones(2)
+        try:
+            compiled(x, out)
+        except rg.MutationError:
+            raise
+        except ValueError:
+            pass
+        return np.sum(out**2) * x[1]
+
+    x = np.array([1.0, 2.0])
+    transforms = (
+        lambda: rg.gradient(f, x)[0][1],
+        lambda: rg.jvp(f, (x,), (x,))[1] / 2,
+        lambda: rg.vmap(f)(x[None])[0] / 2,
+    )
+    for transform in transforms:
+        if writes_first:
+            with pytest.raises(rg.MutationError, match="raised ValueError when it had written"):
+                transform()
+        else:
+            assert transform() == 2.0

@@ -6,14 +6,15 @@ It must be what a call of the function itself is: what is written where, which r
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from numpy import array, ndarray  # NumPy's own, whatever transform is running
+from numpy import array, array_equal, ndarray  # NumPy's own, whatever transform is running
 
 from retrograde.compiler.arguments import leaves_of, replaced
 from retrograde.compiler.at_once import at_once
 from retrograde.compiler.bridge import Bridge
-from retrograde.compiler.shared import Places, places, views
+from retrograde.compiler.shared import Places, by_itself, examples_of, places, views
 from retrograde.compiler.specialisation import Specialisation
 from retrograde.compiler.types import Type
 from retrograde.compiler.variant import Which
@@ -46,7 +47,13 @@ def call_traced(
             raise InputError(*integers_are_data(of.source.name, name, plain(leaf)))
     x = [leaf if i in of.inputs else plain(leaf) for i, leaf in enumerate(leaves)]
     where = _places(of, arguments, leaves, itself)
-    values = _without_idle_levels(of, x, bridge().value(x))
+    try:
+        values = bridge().value(x)
+    except Exception as error:
+        if of.written:
+            _check_untouched(of, arguments, leaves, itself, error)
+        raise
+    values = _without_idle_levels(of, x, values)
     results = dict(zip(of.outputs, values, strict=False))
     if len(results) < len(of.result_types) or set(of.written) - set(of.finals):
         results |= _exact(of, x, [j for j in range(len(of.result_types)) if j not in results])
@@ -136,6 +143,23 @@ def _write(name: str, array: Any, final: Any) -> None:
             "an array made inside the function that is differentiated: np.zeros(shape)",
         )
     array[...] = final
+
+
+def _check_untouched(
+    of: Specialisation, arguments: dict[str, Any], leaves: Leaves, itself: Itself, error: Exception
+) -> None:
+    """Where a call has raised, refuse to lose the derivative of what it had written into its arguments by then."""
+    for values in examples_of([plain(x) for x in leaves]):
+        given = [by_itself(i, values, i in of.written) for i in range(len(values))]
+        with suppress(Exception):  # of the same call
+            itself(by_argument(of, arguments, given))
+        if not all(array_equal(given[i], values[i], equal_nan=given[i].dtype.kind in "fc") for i in of.written):
+            raise MutationError(
+                f"{of.source.name} raised {type(error).__name__} when it had written into an argument; the derivative "
+                "of that would be lost",
+                "what may raise in front of what writes",
+                "the function uncompiled",
+            ) from error
 
 
 # --- structures ------------------------------------------------------------------------------------------------------

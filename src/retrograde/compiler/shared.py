@@ -75,8 +75,8 @@ def places(
         asked: the numbers of the results.
     """
     common: Places | None = None
-    for values in _examples([plain(x) for x in leaves]):
-        given = [_by_itself(i, values, i in written) for i in range(len(values))]
+    for values in examples_of([plain(x) for x in leaves]):
+        given = [by_itself(i, values, i in written) for i in range(len(values))]
         found = _found(run(given), given, sorted(asked))
         common = found if common is None else {j: where for j, where in common.items() if found.get(j) == where}
     found = common or {}
@@ -86,7 +86,7 @@ def places(
     }
 
 
-def _examples(values: list[Any]) -> Iterator[list[Any]]:
+def examples_of(values: list[Any]) -> Iterator[list[Any]]:
     """Plain values: those themselves, or those of each example of all batches."""
     level = highest_level(values)
     if level is None:
@@ -94,10 +94,10 @@ def _examples(values: list[Any]) -> Iterator[list[Any]]:
         return
     size, values, held = level.examples(tuple(values))
     for n in range(size):
-        yield from _examples([plain(x[n]) if is_held else x for x, is_held in zip(values, held, strict=True)])
+        yield from examples_of([plain(x[n]) if is_held else x for x, is_held in zip(values, held, strict=True)])
 
 
-def _by_itself(i: int, values: Sequence[Any], is_written: bool) -> Any:
+def by_itself(i: int, values: Sequence[Any], is_written: bool) -> Any:
     """Value `i`; of an array one with the same gaps in memory of its own, that the function may write into."""
     x = values[i]
     if not isinstance(x, ndarray):
@@ -145,17 +145,23 @@ def _meeting(results: Sequence[Any], rest: Sequence[int]) -> list[int]:
 
 
 def _in_common(results: Sequence[Any], group: list[int]) -> Places:
-    """Places of results in the memory that they have in common."""
-    dtype = results[group[0]].dtype
-    if any(results[j].dtype != dtype for j in group):
+    """Places of results in the memory that they have in common: in one of them, or in all of it."""
+    bounds = {j: byte_bounds(results[j]) for j in group}
+    low, high = min(low for low, _ in bounds.values()), max(high for _, high in bounds.values())
+    dtypes = {results[j].dtype for j in group}
+    owner = "y", tuple(group)
+    for j, x in ((j, results[j]) for j in group):
+        if bounds[j] == (low, high) and (len(dtypes) == 1 or x.dtype.kind == "c"):
+            sizes = _strides(x, x.itemsize)
+            return {k: (owner, place_in(_address(x), x.dtype, x.shape, sizes, results[k])) for k in group}
+    if len(dtypes) > 1:
         raise ConversionError(
-            "two results of a compiled function share memory, one of which is a part of complex numbers",
-            "a copy of one of them as the result",
+            "results of a compiled function share memory, and some are parts of complex numbers that none of them has",
+            "copies of them as results",
         )
-    bounds = [byte_bounds(results[j]) for j in group]
-    low = min(low for low, _ in bounds)
-    count = (max(high for _, high in bounds) - low) // dtype.itemsize
-    return {j: (("y", tuple(group)), place_in(low, dtype, (count,), (1,), results[j])) for j in group}
+    (dtype,) = dtypes
+    count = (high - low) // dtype.itemsize
+    return {j: (owner, place_in(low, dtype, (count,), (1,), results[j])) for j in group}
 
 
 def place_in(first: int, dtype: Any, whole: tuple[int, ...], sizes: tuple[int, ...], y: Any) -> Place:
@@ -199,7 +205,7 @@ def views(found: Places, leaves: Sequence[Any], results: dict[int, Any]) -> dict
 def _joined(group: dict[int, Place], results: dict[int, Any]) -> Any:
     """The memory that some results have in common."""
     for j, place in group.items():
-        if place.is_whole:
+        if place.is_whole and not place.field:
             return results[j]
     (count,) = next(iter(group.values())).whole
     index = zeros(count, int)
