@@ -599,6 +599,15 @@ def test_a_forward_jacobian_of_a_number_in_a_number():
     assert rg.withjacobian(cube, 2.0, mode="forward").val == 8.0
 
 
+def test_an_array_that_is_written_with_what_it_holds_is_as_it_was():
+    def touched(x, w):
+        w[0] = w[0]
+        return np.sum(x * w)
+
+    compiled = rg.compile(touched, cache=False)
+    close(rg.gradient(lambda x, w: compiled(x * 1.0, np.copy(w)), X, X + 1)[1], X)
+
+
 def test_what_no_path_leads_to_from_what_is_differentiated_is_plain():
     def parts(x, w):
         w[0] = w[1] * 2

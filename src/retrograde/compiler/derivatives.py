@@ -103,16 +103,16 @@ def pullback(j0: Derivative, options: Options, wanted: Wanted = None) -> Derivat
 
 
 def paths(j0: Derivative) -> dict[Role, frozenset[int]]:
-    """For each result of J_0, and each array that is written at the end, the leaves from which a path leads to it."""
+    """For each result of J_0, and each array among the leaves at the end, the leaves from which a path leads to it."""
     program = j0.program
     names: dict[Role, set[str]] = {role: set() for role in j0.results}
     for s in walk(program.body):
         if isinstance(s, Return):
             for role, value in zip(j0.results, s.values, strict=True):
                 names[role].add(str(value))
-    names |= {role: {p} for role, p in zip(j0.params, program.params, strict=True) if p in j0.written}
-    roles = zip(j0.params, program.params, strict=True)
-    inputs = {i: p for (kind, i), p in roles if kind == "x" and program.types[p].is_inexact}
+    leaves = {role: p for role, p in zip(j0.params, program.params, strict=True) if role[0] == "x"}
+    names |= {role: {p} for role, p in leaves.items() if program.is_array(p)}
+    inputs = {i: p for (_, i), p in leaves.items() if program.types[p].is_inexact}
     activity = Activity(program, set(inputs.values()), Memory(program))
     varied = {i: activity.varied_from(p) for i, p in inputs.items()}
     nodes = {role: set(map(activity.node, names[role])) for role in names}

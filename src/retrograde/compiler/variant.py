@@ -104,7 +104,7 @@ class Interface(NamedTuple):
         written: the leaves that the function writes into.
         constants: the arrays from outside of the function.
         shared: the results that may have the memory of an argument or of each other.
-        paths: for each result, and each leaf that is written at the end, the leaves from which a path leads to it.
+        paths: for each result, and each array among the leaves at the end, the leaves from which a path leads to it.
     """
 
     params: tuple[str, ...]
