@@ -605,7 +605,13 @@ def test_an_array_that_is_written_with_what_it_holds_is_as_it_was():
         return np.sum(x * w)
 
     compiled = rg.compile(touched, cache=False)
-    close(rg.gradient(lambda x, w: compiled(x * 1.0, np.copy(w)), X, X + 1)[1], X)
+
+    def loss(x, w):
+        w = np.copy(w)
+        return compiled(x * 1.0, w) + np.sum(w**2)
+
+    close(rg.gradient(loss, X, X + 1)[1], X + 2 * (X + 1))
+    close(rg.jvp(loss, (X, X + 1), (X, X))[1], np.sum(X * (X + 1) + X * X + 2 * (X + 1) * X))
 
 
 def test_what_no_path_leads_to_from_what_is_differentiated_is_plain():

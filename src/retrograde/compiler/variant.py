@@ -306,7 +306,7 @@ class Variant:
             tuple(program.types[p] for p in leaves),
             self.lowered.structure,
             tuple(derivatives.result_types(program)),
-            tuple(i for i, p in enumerate(leaves) if p in self.lowered.written),
+            tuple(i for i, p in enumerate(leaves) if p in self.j0.written),  # not those that get what they hold
             self.outside.names_of(self.lowered.constants),
             self.lowered.shared,
             derivatives.paths(self.j0),
