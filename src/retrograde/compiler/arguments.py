@@ -111,6 +111,16 @@ def replaced(value: Any, kind: Any, leaves: Iterator[Any]) -> Any:
     return value
 
 
+def structured(structure: Any, leaves: Iterator[Any], nothing: Any = None) -> Any:
+    """The result of a function of which the leaves are given; `nothing` where it has none."""
+    if isinstance(structure, Type):
+        return next(leaves)
+    if isinstance(structure, tuple):
+        parts = [structured(s, leaves, nothing) for s in structure]
+        return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
+    return nothing
+
+
 def flat_types(kind: Any) -> Iterator[Type]:
     if isinstance(kind, Type):
         yield kind

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from numpy import array, array_equal, ndarray  # NumPy's own, whatever transform is running
 
-from retrograde.compiler.arguments import leaves_of, replaced
+from retrograde.compiler.arguments import leaves_of, replaced, structured
 from retrograde.compiler.at_once import at_once
 from retrograde.compiler.bridge import Bridge
 from retrograde.compiler.shared import Places, by_itself, examples_of, places, views
 from retrograde.compiler.specialisation import Specialisation
-from retrograde.compiler.types import Type
 from retrograde.compiler.variant import Which
 from retrograde.errors import BatchError, InputError, MutationError
 from retrograde.trace.call import highest_level
@@ -169,13 +168,3 @@ def by_argument(of: Specialisation, arguments: dict[str, Any], leaves: Leaves) -
     """One entry for each leaf, in the structures of the arguments; None for constants."""
     rest = iter(leaves)
     return [replaced(value, of.arguments[name], rest) for name, value in arguments.items()]
-
-
-def structured(structure: Any, leaves: Any) -> Any:
-    """The result of which some leaves are given."""
-    if isinstance(structure, Type):
-        return next(leaves)
-    if isinstance(structure, tuple):
-        parts = [structured(s, leaves) for s in structure]
-        return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
-    return None

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograde.compiler.arguments import flat_types, key_of
+from retrograde.compiler.arguments import flat_types, key_of, structured
 from retrograde.compiler.form import Call, Return, View
 from retrograde.compiler.known import Constant, Known
 from retrograde.compiler.lower.builder import NotYetKnown
@@ -22,7 +22,7 @@ from retrograde.compiler.lower.descriptions import describe
 from retrograde.compiler.lower.values import NONE, Lazy, Object
 from retrograde.compiler.program import Program
 from retrograde.compiler.source import Source, python_function, source_of
-from retrograde.compiler.types import Operand, Type
+from retrograde.compiler.types import Operand
 from retrograde.compiler.walks import walk
 from retrograde.trace.running import Ruled
 
@@ -116,7 +116,7 @@ class Procedures(Calls):
         for name, type in zip(names, types, strict=True):
             if type.is_array:
                 self.program.set_dims(name, tuple(self.op("shape", name, axis) for axis in range(type.ndim)))
-        return _structured(procedure.structure, iter(names))
+        return structured(procedure.structure, iter(names), NONE)
 
     def kind(self, value: Any, leaves: list[Operand]) -> Any:
         """The type of an argument; its numbers and arrays are added to the leaves."""
@@ -174,15 +174,6 @@ class Procedures(Calls):
                     f"{procedure.source.name} calls itself, and writes into an array that is two of its arguments",
                     "a copy for one of them",
                 )
-
-
-def _structured(structure: Any, names: Any) -> Any:
-    if isinstance(structure, Type):
-        return next(names)
-    if isinstance(structure, tuple):
-        parts = [_structured(s, names) for s in structure]
-        return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
-    return NONE
 
 
 def _gives_back_arguments(program: Program) -> bool:
