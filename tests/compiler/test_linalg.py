@@ -108,3 +108,21 @@ def test_least_squares_of_a_matrix_without_full_rank_raise():
             rg.gradient(lambda a: np.sum(c(a, np.ones(len(bad)))), bad)  # noqa: B023
     with pytest.raises(ValueError, match="differ in their first axis"):
         rg.gradient(lambda a: np.sum(c(a, np.ones(2))), a)
+
+
+def test_what_is_written_into_a_decomposition_of_constants_has_a_derivative():
+    def f(x):
+        m = np.eye(3) * 2.0
+        y = np.linalg.solve(m, np.ones(3))
+        w, _ = np.linalg.eigh(m + np.diag(np.arange(3.0)))
+        q = np.linalg.inv(m)
+        y[1] *= x[0] ** 2
+        w[2] = x[1] * w[2]
+        q[0, 0] += x[2]
+        return np.sum(y) + np.sum(w**2) + np.sum(q**3)
+
+    compiled = rg.compile(f, cache=False)
+    x = np.array([0.5, 1.5, 2.0])
+    np.testing.assert_allclose(rg.gradient(compiled, x)[0], [0.5, 48.0, 18.75])
+    np.testing.assert_allclose(rg.jvp(compiled, (x,), (x,))[1], 0.25 + 72.0 + 37.5)
+    np.testing.assert_allclose(rg.hvp(compiled, x, x), [0.5, 48.0, 30.0])

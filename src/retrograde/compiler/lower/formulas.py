@@ -88,7 +88,9 @@ class Formulas(Calls):
         """
         self.assume(s)
         known = tuple(dots.get(a, NONE) for a in self.differentiable(s))
-        for dot, value in zip(outs, self.pushed(s.fn, s.outs, s.args, known), strict=True):
+        # Of constants alone it has none yet: what has a derivative is written into the result later.
+        values = self.pushed(s.fn, s.outs, s.args, known) if dots else (NONE,) * len(outs)
+        for dot, value in zip(outs, values, strict=True):
             if dot is None:
                 continue
             value = 0.0 if value is NONE else value
