@@ -404,3 +404,24 @@ def test_what_was_written_before_an_exception_is_not_lost_in_silence(writes_firs
                 transform()
         else:
             assert transform() == 2.0
+
+
+def test_one_element_that_is_repeated_is_a_view_of_it():
+    def repeated(x, w):
+        return np.broadcast_to(x[1:2], (3,)), np.broadcast_to(w, (2, 6))
+
+    compiled = rg.compile(repeated, cache=False)
+
+    def loss(g):
+        def f(x, w):
+            x, w = np.copy(x), np.copy(w)
+            a, b = g(x, w)
+            x[1] = x[0] * w[2]
+            w[5] = x[0] ** 2
+            return np.sum(a**2 * np.arange(3.0)) + np.sum(b**3)
+
+        return f
+
+    for transform in (lambda f: rg.gradient(f, X[0], W[0]), lambda f: rg.vmap(rg.grad(f))(X, W)):
+        for a, b in zip(_flat(transform(loss(repeated))), _flat(transform(loss(compiled))), strict=True):
+            np.testing.assert_allclose(a, b)

@@ -257,7 +257,8 @@ def _by_axes(x: Any, place: Place) -> Any:
         key[axis] = slice(key[axis], None if end < 0 else end, step)
         axes.append(axis)
     if not axes:
-        return x[(*key[:-1], slice(key[-1], key[-1] + 1))].reshape(place.shape)
+        one = x[(*key[:-1], slice(key[-1], key[-1] + 1))].reshape((1,) * len(place.shape))
+        return one if one.shape == place.shape else broadcast_to(one, place.shape)
     return _arranged(x[tuple(key)], [sorted(axes).index(axis) for axis in axes], place)
 
 
