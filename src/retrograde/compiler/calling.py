@@ -14,7 +14,7 @@ from numpy import array, array_equal, ndarray  # NumPy's own, whatever transform
 from retrograde.compiler.arguments import leaves_of, replaced, structured
 from retrograde.compiler.at_once import at_once
 from retrograde.compiler.bridge import Bridge
-from retrograde.compiler.shared import Places, by_itself, examples_of, places, views
+from retrograde.compiler.shared import Places, places, plain_calls, views
 from retrograde.compiler.specialisation import Specialisation
 from retrograde.compiler.variant import Which
 from retrograde.errors import BatchError, InputError, MutationError
@@ -45,8 +45,8 @@ def call_traced(
         if is_traced(leaf) and leaf.level is not CONSTANT and not leaf.level.maps and is_integer(plain(leaf)):
             raise InputError(*integers_are_data(of.source.name, name, plain(leaf)))
     x = [leaf if i in of.inputs else plain(leaf) for i, leaf in enumerate(leaves)]
-    where = _places(of, arguments, leaves, itself)
     try:
+        where = _places(of, arguments, leaves, itself)
         values = bridge().value(x)
     except Exception as error:
         if of.written:
@@ -148,8 +148,7 @@ def _check_untouched(
     of: Specialisation, arguments: dict[str, Any], leaves: Leaves, itself: Itself, error: Exception
 ) -> None:
     """Where a call has raised, refuse to lose the derivative of what it had written into its arguments by then."""
-    for values in examples_of([plain(x) for x in leaves]):
-        given = [by_itself(i, values, i in of.written) for i in range(len(values))]
+    for values, given in plain_calls(leaves, of.written):
         with suppress(Exception):  # of the same call
             itself(by_argument(of, arguments, given))
         if not all(array_equal(given[i], values[i], equal_nan=given[i].dtype.kind in "fc") for i in of.written):

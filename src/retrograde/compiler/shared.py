@@ -75,8 +75,7 @@ def places(
         asked: the numbers of the results.
     """
     common: Places | None = None
-    for values in examples_of([plain(x) for x in leaves]):
-        given = [by_itself(i, values, i in written) for i in range(len(values))]
+    for _, given in plain_calls(leaves, written):
         found = _found(run(given), given, sorted(asked))
         common = found if common is None else {j: where for j, where in common.items() if found.get(j) == where}
     found = common or {}
@@ -86,7 +85,13 @@ def places(
     }
 
 
-def examples_of(values: list[Any]) -> Iterator[list[Any]]:
+def plain_calls(leaves: Sequence[Any], written: Sequence[int]) -> Iterator[tuple[list[Any], list[Any]]]:
+    """For each example the plain leaves, and what the function may be called with in their place, and write into."""
+    for values in _examples([plain(x) for x in leaves]):
+        yield values, [_by_itself(i, values, i in written) for i in range(len(values))]
+
+
+def _examples(values: list[Any]) -> Iterator[list[Any]]:
     """Plain values: those themselves, or those of each example of all batches."""
     level = highest_level(values)
     if level is None:
@@ -94,10 +99,10 @@ def examples_of(values: list[Any]) -> Iterator[list[Any]]:
         return
     size, values, held = level.examples(tuple(values))
     for n in range(size):
-        yield from examples_of([plain(x[n]) if is_held else x for x, is_held in zip(values, held, strict=True)])
+        yield from _examples([plain(x[n]) if is_held else x for x, is_held in zip(values, held, strict=True)])
 
 
-def by_itself(i: int, values: Sequence[Any], is_written: bool) -> Any:
+def _by_itself(i: int, values: Sequence[Any], is_written: bool) -> Any:
     """Value `i`; of an array one with the same gaps in memory of its own, that the function may write into."""
     x = values[i]
     if not isinstance(x, ndarray):
